@@ -1,0 +1,691 @@
+/* rhumb: positions in Transformers, and the attention that consumes them, as Vulkan compute.
+ *
+ * A host hands over its own VkDevice and command buffer; rhumb validates everything ahead of time and
+ * records dispatches, nothing else. The life of an operation:
+ *
+ *     context    rhumb_create_hosted (the host's device) or rhumb_create_standalone (an own device)
+ *     plan       rhumb_create_plan     compiles pipelines; the only slow call; any thread, ahead of time
+ *                rhumb_write_constants bytes for a uniform buffer that the host owns
+ *     bindings   rhumb_create_bindings which VkBuffer ranges hold Q, K, V, ...
+ *                rhumb_write_bindings  bytes for a second uniform range that the host owns
+ *     record     rhumb_record          into the host's command buffer
+ *
+ * One plan serves all layers of a model; only the bindings differ.
+ *
+ * Conventions
+ *   Tensors are [B, H, L, D] by shape, whatever their order in memory: the strides say it. B batch,
+ *   H heads, L rows (tokens), D channels. Strides count elements; the innermost stride is 1.
+ *   Query head h reads key/value head floor(h * kv_heads / heads).
+ *   Positions are integers; relative offsets are key minus query.
+ *   LSE and logits use natural logarithms. A row that sees no key gives zeros.
+ *
+ * Structs begin with {type, struct_size, next}. Call rhumb_init_NAME(&s) first: it sets the header and
+ * every default, then change what differs. No meaning is attached to zero. `next` is for extensions; an
+ * unknown type in the chain is RHUMB_ERROR_VERSION, and so is a struct_size larger than the library's.
+ * A smaller struct_size (an older header) is completed with defaults.
+ *
+ * Errors: every function that can fail returns a rhumb_result and leaves one line that names the
+ * operation, what was wanted and what was there: rhumb_last_message. After an error nothing has been
+ * recorded or written, nothing leaks, and the context stays usable.
+ */
+#ifndef RHUMB_H
+#define RHUMB_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <vulkan/vulkan_core.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define RHUMB_API __declspec(dllexport)
+#else
+#define RHUMB_API __attribute__((visibility("default")))
+#endif
+
+#define RHUMB_VERSION_MAJOR 0 /* ABI: function table and struct layouts only grow within one major */
+#define RHUMB_VERSION_MINOR 1
+#define RHUMB_VERSION_PATCH 0
+
+/* ---------------------------------------------------------------------------------------------------
+ * Results
+ */
+typedef enum rhumb_result {
+    RHUMB_OK = 0,
+    RHUMB_ERROR_ARGUMENT = -1,      /* a value outside its documented domain, a missing required view */
+    RHUMB_ERROR_VERSION = -2,       /* wrong type, unknown next, struct_size larger than the library's */
+    RHUMB_ERROR_UNSUPPORTED = -3,   /* legal values that no kernel combines */
+    RHUMB_ERROR_LIMIT = -4,         /* a limit of the device, of the clamp or of the plan; with its numbers */
+    RHUMB_ERROR_HOST_MEMORY = -5,
+    RHUMB_ERROR_DEVICE_MEMORY = -6,
+    RHUMB_ERROR_DEVICE_LOST = -7,   /* stays: every later call on the context returns it */
+    RHUMB_ERROR_VULKAN = -8,        /* any other VkResult; the message has its number */
+    RHUMB_ERROR_NO_DEVICE = -9,     /* standalone: no loader, no device, or none of the name asked for */
+    RHUMB_ERROR_CONFIG = -10,       /* model configuration without a needed key, or contradictory */
+} rhumb_result;
+
+/* A short name such as "RHUMB_ERROR_LIMIT"; never NULL. */
+RHUMB_API const char *rhumb_result_name(rhumb_result result);
+
+/* ---------------------------------------------------------------------------------------------------
+ * Struct headers
+ */
+typedef enum rhumb_type {
+    RHUMB_TYPE_LIMITS = 1,
+    RHUMB_TYPE_ALLOCATOR = 2,
+    RHUMB_TYPE_HOSTED_INFO = 3,
+    RHUMB_TYPE_STANDALONE_INFO = 4,
+    RHUMB_TYPE_DEVICE_HANDLES = 5,
+    RHUMB_TYPE_REQUIREMENTS = 6,
+    RHUMB_TYPE_PLAN_INFO = 7,
+    RHUMB_TYPE_PLAN_PROPERTIES = 8,
+    RHUMB_TYPE_VIEW = 9,
+    RHUMB_TYPE_BINDINGS_INFO = 10,
+    RHUMB_TYPE_DISPATCH = 11,
+    RHUMB_TYPE_LAYER_KIND = 12,
+    RHUMB_TYPE_KEYS_INFO = 13,
+    RHUMB_TYPE_SCHEME_FIRST = 1000, /* scheme structs: rhumb_schemes.h */
+} rhumb_type;
+
+#define RHUMB_HEADER                                                                                   \
+    uint32_t type;        /* rhumb_type */                                                             \
+    uint32_t struct_size; /* sizeof the struct as the caller compiled it */                            \
+    const void *next      /* chain of extension structs, or NULL */
+
+typedef struct rhumb_header {
+    RHUMB_HEADER;
+} rhumb_header;
+
+#define RHUMB_INIT_HEADER(s, type_value)                                                               \
+    do {                                                                                               \
+        memset((s), 0, sizeof *(s));                                                                   \
+        (s)->type = (type_value);                                                                      \
+        (s)->struct_size = (uint32_t)sizeof *(s);                                                      \
+    } while (0)
+
+/* ---------------------------------------------------------------------------------------------------
+ * Context
+ */
+
+/* Everything rhumb knows of one VkDevice. Creates no device memory and no queue work.
+ * Thread-safety: any function may be called from any thread at the same time, except
+ * rhumb_destroy_context, which must be the last. */
+typedef struct rhumb_context rhumb_context;
+
+/* Limits. As a clamp: lowers what the device reports, to prove on a large device what a small one will
+ * do. As an output (rhumb_get_limits): min(device, clamp), what variants are chosen from. */
+typedef struct rhumb_limits {
+    RHUMB_HEADER;
+    uint32_t max_invocations;          /* per work group */
+    uint32_t max_shared_bytes;         /* shared memory of a work group */
+    uint32_t max_push_bytes;
+    uint32_t max_storage_buffers;      /* per stage */
+    uint32_t max_uniform_range;        /* bytes */
+    uint32_t storage_offset_alignment; /* bytes; clamping raises it */
+    uint32_t uniform_offset_alignment; /* bytes; clamping raises it */
+    uint32_t max_workgroups_x;         /* per dispatch */
+    uint32_t max_workgroups_y;
+    uint32_t subgroup_size;            /* lanes; 0: unknown. Clamping to 0 turns subgroup paths off */
+    uint32_t subgroup_operations;      /* VkSubgroupFeatureFlags usable in compute; the clamp is and-ed */
+    uint32_t padding;
+    uint64_t max_storage_range;        /* bytes of one storage descriptor */
+} rhumb_limits;
+
+static inline void rhumb_init_limits(rhumb_limits *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_LIMITS);
+    s->max_invocations = UINT32_MAX;
+    s->max_shared_bytes = UINT32_MAX;
+    s->max_push_bytes = UINT32_MAX;
+    s->max_storage_buffers = UINT32_MAX;
+    s->max_uniform_range = UINT32_MAX;
+    s->storage_offset_alignment = 1;
+    s->uniform_offset_alignment = 1;
+    s->max_workgroups_x = UINT32_MAX;
+    s->max_workgroups_y = UINT32_MAX;
+    s->subgroup_size = UINT32_MAX;
+    s->subgroup_operations = UINT32_MAX;
+    s->max_storage_range = UINT64_MAX;
+}
+
+/* The floor that rhumb is right on: what every Vulkan 1.1 device has. */
+static inline void rhumb_init_limits_floor(rhumb_limits *s)
+{
+    rhumb_init_limits(s);
+    s->max_invocations = 128;
+    s->max_shared_bytes = 16384;
+    s->max_push_bytes = 128;
+    s->max_storage_buffers = 4;
+    s->max_uniform_range = 16384;
+    s->storage_offset_alignment = 256;
+    s->uniform_offset_alignment = 256;
+    s->max_workgroups_x = 65535;
+    s->max_workgroups_y = 65535;
+    s->subgroup_size = 0;
+    s->subgroup_operations = 0;
+    s->max_storage_range = 134217728;
+}
+
+/* Host memory callbacks. Both or none. `allocate` returns memory aligned for any type, or NULL, which
+ * becomes RHUMB_ERROR_HOST_MEMORY. They may be called from any thread that calls rhumb; rhumb_record
+ * calls neither. Not passed on to the driver. */
+typedef struct rhumb_allocator {
+    RHUMB_HEADER;
+    void *(*allocate)(void *user, size_t size);
+    void (*release)(void *user, void *memory);
+    void *user;
+} rhumb_allocator;
+
+static inline void rhumb_init_allocator(rhumb_allocator *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_ALLOCATOR);
+}
+
+typedef enum rhumb_log_level {
+    RHUMB_LOG_INFO = 0, /* a variant was chosen, and why */
+    RHUMB_LOG_ERROR = 1,
+} rhumb_log_level;
+
+/* Called on the thread of the call that has something to say; may be called from several at once. */
+typedef void (*rhumb_log_fn)(void *user, rhumb_log_level level, const char *line);
+
+/* A host's device. The handles stay the host's and must outlive the context; rhumb destroys none of
+ * them. What is not listed as enabled is taken as off, also when the physical device has it. */
+typedef struct rhumb_hosted_info {
+    RHUMB_HEADER;
+    VkInstance instance;
+    VkPhysicalDevice physical_device;
+    VkDevice device;
+    PFN_vkGetInstanceProcAddr get_instance_proc_addr; /* required; rhumb links no loader */
+    uint32_t api_version;                             /* of the device as created; at least Vulkan 1.1 */
+    uint32_t enabled_extension_count;
+    const char *const *enabled_extensions;            /* device extensions, and VK_EXT_debug_utils if on */
+    VkPipelineCache pipeline_cache;                   /* VK_NULL_HANDLE: rhumb makes one */
+    const rhumb_limits *clamp;                        /* NULL: none */
+    const rhumb_allocator *allocator;                 /* NULL: malloc and free */
+    rhumb_log_fn log;                                 /* NULL: silent */
+    void *log_user;
+} rhumb_hosted_info;
+
+static inline void rhumb_init_hosted_info(rhumb_hosted_info *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_HOSTED_INFO);
+    s->api_version = VK_API_VERSION_1_1;
+}
+
+/* Features and extensions for the host's vkCreateDevice. Lists are static; do not free. rhumb runs with
+ * none of the recommended ones. */
+typedef struct rhumb_requirements {
+    RHUMB_HEADER;
+    uint32_t api_version;
+    uint32_t required_extension_count;
+    const char *const *required_extensions;
+    const char *const *recommended_extensions;
+    uint32_t recommended_extension_count;
+    uint32_t queue_flags; /* of the queue the command buffer is submitted to: VK_QUEUE_COMPUTE_BIT */
+} rhumb_requirements;
+
+static inline void rhumb_init_requirements(rhumb_requirements *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_REQUIREMENTS);
+}
+
+RHUMB_API rhumb_result rhumb_get_requirements(rhumb_requirements *requirements);
+
+/* Errors: ARGUMENT (a missing handle), VERSION, HOST_MEMORY, VULKAN (an entry point is missing),
+ * LIMIT (below the floor: fewer than 128 invocations, 16 KiB shared, 4 storage buffers ...). On error
+ * *context is NULL; the message is rhumb_last_message(NULL). */
+RHUMB_API rhumb_result rhumb_create_hosted(const rhumb_hosted_info *info, rhumb_context **context);
+
+#define RHUMB_DEVICE_ANY UINT32_MAX
+
+/* A device of rhumb's own, for tools, tests and benchmarks. Not in the plugin build, nor in a library
+ * built with -Dstandalone=false. The choice: discrete > integrated > virtual > CPU among the devices
+ * that match. */
+typedef struct rhumb_standalone_info {
+    RHUMB_HEADER;
+    uint32_t device_index;      /* index in the loader's order, or RHUMB_DEVICE_ANY */
+    uint32_t validation;        /* 1: VK_LAYER_KHRONOS_validation with synchronization validation; messages go
+                                   to `log` as errors. NO_DEVICE if the layer is not installed. Default 0 */
+    const char *device_name;    /* part of the device's name or of its UUID in hexadecimal; NULL: any */
+    PFN_vkGetInstanceProcAddr get_instance_proc_addr; /* NULL: rhumb opens the system's loader */
+    const rhumb_limits *clamp;
+    const rhumb_allocator *allocator;
+    rhumb_log_fn log;
+    void *log_user;
+} rhumb_standalone_info;
+
+static inline void rhumb_init_standalone_info(rhumb_standalone_info *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_STANDALONE_INFO);
+    s->device_index = RHUMB_DEVICE_ANY;
+}
+
+/* Errors: as rhumb_create_hosted, and NO_DEVICE. */
+RHUMB_API rhumb_result rhumb_create_standalone(const rhumb_standalone_info *info, rhumb_context **context);
+
+/* The Vulkan objects below a context, for whoever needs buffers and command buffers on its device. The
+ * queue is VK_NULL_HANDLE for a hosted context. The caller synchronises access to the queue. */
+typedef struct rhumb_device_handles {
+    RHUMB_HEADER;
+    VkInstance instance;
+    VkPhysicalDevice physical_device;
+    VkDevice device;
+    VkQueue queue;
+    uint32_t queue_family;
+    uint32_t api_version;
+    PFN_vkGetInstanceProcAddr get_instance_proc_addr;
+} rhumb_device_handles;
+
+static inline void rhumb_init_device_handles(rhumb_device_handles *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_DEVICE_HANDLES);
+}
+
+RHUMB_API rhumb_result rhumb_get_device_handles(const rhumb_context *context, rhumb_device_handles *handles);
+
+RHUMB_API rhumb_result rhumb_get_limits(const rhumb_context *context, rhumb_limits *limits);
+
+/* Plans and bindings of the context must have been destroyed. NULL is allowed. A standalone context
+ * waits for its device first. */
+RHUMB_API void rhumb_destroy_context(rhumb_context *context);
+
+/* The line left by the calling thread's last failing call on this context (NULL: by a failing create
+ * call). Valid until this thread's next call into rhumb. Never NULL. */
+RHUMB_API const char *rhumb_last_message(const rhumb_context *context);
+
+/* ---------------------------------------------------------------------------------------------------
+ * Views
+ */
+typedef enum rhumb_dtype {
+    RHUMB_F32 = 0,
+    RHUMB_F16 = 1,
+    RHUMB_BF16 = 2,
+    RHUMB_I32 = 3,
+} rhumb_dtype;
+
+/* What a tensor is to its operation. Shapes in brackets; L is Lq or Lk. Integer views are I32. */
+typedef enum rhumb_view_id {
+    RHUMB_VIEW_Q = 0,           /* [B, heads, Lq, head_dim], read */
+    RHUMB_VIEW_K = 1,           /* [B, kv_heads, Lk, head_dim], read */
+    RHUMB_VIEW_V = 2,           /* [B, kv_heads, Lk, value_dim], read */
+    RHUMB_VIEW_O = 3,           /* [B, heads, Lq, value_dim], written */
+    RHUMB_VIEW_Q_OUT = 4,       /* ROTATE: result of Q; absent: Q is rotated in place */
+    RHUMB_VIEW_K_OUT = 5,       /* ROTATE: result of K; absent: K is rotated in place */
+    RHUMB_VIEW_POSITIONS_Q = 6, /* [B, Lq] or [Lq]: position of each row of Q (ROTATE: of Q and K) */
+    RHUMB_VIEW_POSITIONS_K = 7, /* [B, Lk] or [Lk]: position of each key */
+    RHUMB_VIEW_LENGTHS = 8,     /* [B, 4] = {k_length, q_length, q_offset, append_position}; INT32_MIN: unset,
+                                   the dispatch's value holds. Read when the commands run, so that a command
+                                   buffer recorded once can be replayed while the context grows */
+    RHUMB_VIEW_STATUS = 9,      /* [1]: number of lengths of LENGTHS that were clamped to the plan's or the
+                                   views' maxima is added (atomically). Zeroed by the host */
+    RHUMB_VIEW_COUNT = 10,
+} rhumb_view_id;
+
+#define RHUMB_MAX_VIEWS 32 /* ids below this fit the masks and arrays of a plan */
+#define RHUMB_VIEW_BIT(id) (1u << (id))
+
+/* One tensor in a VkBuffer. Lower ranks are right-aligned with leading 1s: [L] is {1, 1, 1, L}.
+ * The offset is a multiple of the dtype's size, any multiple. Every element lies inside the buffer, and
+ * so does the whole 4-byte word that holds it. Elements between rows are never touched. A written view
+ * does not overlap itself, and shares no 4-byte word with a view that is read unless it is that view. */
+typedef struct rhumb_view {
+    RHUMB_HEADER;
+    rhumb_view_id id;
+    rhumb_dtype dtype;
+    VkBuffer buffer;
+    uint64_t buffer_size; /* bytes of the VkBuffer */
+    uint64_t offset;      /* bytes from its start */
+    uint64_t shape[4];    /* [B, H, L, D] */
+    int64_t stride[4];    /* elements; 0 broadcasts (views that are read); stride[3] is 1 */
+} rhumb_view;
+
+/* A contiguous [b, h, l, d] at the start of a buffer; change offset and strides as needed. */
+static inline void rhumb_init_view(rhumb_view *s, rhumb_view_id id, rhumb_dtype dtype, VkBuffer buffer,
+                                   uint64_t buffer_size, uint64_t b, uint64_t h, uint64_t l, uint64_t d)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_VIEW);
+    s->id = id;
+    s->dtype = dtype;
+    s->buffer = buffer;
+    s->buffer_size = buffer_size;
+    s->shape[0] = b;
+    s->shape[1] = h;
+    s->shape[2] = l;
+    s->shape[3] = d;
+    s->stride[0] = (int64_t)(h * l * d);
+    s->stride[1] = (int64_t)(l * d);
+    s->stride[2] = (int64_t)d;
+    s->stride[3] = 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+ * Plan
+ */
+
+/* A compiled operation: pipelines, layouts, constants. Immutable.
+ * Thread-safety: may be used from any number of threads at once. */
+typedef struct rhumb_plan rhumb_plan;
+
+typedef enum rhumb_op {
+    /* Rotates Q, K or both by the plan's rotary scheme. Views: Q and/or K; optional Q_OUT, K_OUT,
+     * POSITIONS_Q, LENGTHS, STATUS. q_length rows of each; row a has the position POSITIONS_Q[b, a], or
+     * q_offset + a. Channels outside the rotary window are copied bit for bit. */
+    RHUMB_OP_ROTATE = 1,
+    /* O = softmax(scale * Q K^T, masked) V with no buffer of size Lq x Lk. Views: Q, K, V, O; optional
+     * POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS. With plan_info.rotary Q is rotated when it is loaded;
+     * K has been rotated when it was written. Accumulates in float32. */
+    RHUMB_OP_ATTENTION = 2,
+} rhumb_op;
+
+/* Which key is visible to which query row, when dispatch.causal is on. */
+typedef enum rhumb_mask_order {
+    RHUMB_MASK_ORDER_AUTO = 0,     /* POSITION if the plan has both position views, else INDEX */
+    RHUMB_MASK_ORDER_INDEX = 1,    /* key j is visible to row a iff j <= a + q_offset */
+    RHUMB_MASK_ORDER_POSITION = 2, /* iff POSITIONS_K[b, j] <= POSITIONS_Q[b, a] */
+} rhumb_mask_order;
+
+/* The kernels of an operation. AUTO chooses from the limits; naming one is for tests and benchmarks and
+ * is refused with the numbers where it does not fit. */
+typedef enum rhumb_variant {
+    RHUMB_VARIANT_AUTO = 0,
+    RHUMB_VARIANT_GENERIC = 1, /* any head size, any alignment */
+    RHUMB_VARIANT_TILE = 2,    /* attention, prefill: tiles in shared memory */
+    RHUMB_VARIANT_DECODE = 3,  /* attention, few query rows: keys across lanes */
+} rhumb_variant;
+
+#define RHUMB_SCALE_AUTO 3.402823466e+38f /* 1 / sqrt(head_dim) */
+#define RHUMB_SLOT_AUTO UINT32_MAX        /* rhumb chooses: one slot a view where the device allows it */
+
+typedef struct rhumb_plan_info {
+    RHUMB_HEADER;
+    rhumb_op op;
+    rhumb_variant variant;
+    const void *rotary;      /* a rotary scheme struct of rhumb_schemes.h, or NULL. Copied */
+    const void *scheme;      /* a relative scheme struct, or NULL for no position. Copied */
+    uint32_t heads;          /* of Q; 1 or more */
+    uint32_t kv_heads;       /* of K and V; divides heads. Default RHUMB_SAME: as heads */
+    uint32_t head_dim;       /* 1 to 576 */
+    uint32_t value_dim;      /* 1 to 576. Default RHUMB_SAME: as head_dim */
+    uint32_t max_q_length;   /* rows that a dispatch may ask for; required */
+    uint32_t max_k_length;   /* keys likewise. Default RHUMB_SAME: as max_q_length */
+    uint32_t views;          /* RHUMB_VIEW_BIT of every view that bindings will have */
+    float scale;             /* finite; default RHUMB_SCALE_AUTO */
+    rhumb_mask_order mask_order;
+    uint32_t padding;
+    rhumb_dtype dtype[RHUMB_MAX_VIEWS]; /* by view id. Default F32, and I32 for integer views */
+    uint32_t slot[RHUMB_MAX_VIEWS];     /* by view id: descriptor slot; views of one slot lie in one range of
+                                           one VkBuffer. Default RHUMB_SLOT_AUTO */
+    const char *name;                   /* debug name of the Vulkan objects, or NULL */
+} rhumb_plan_info;
+
+#define RHUMB_SAME UINT32_MAX
+
+static inline void rhumb_init_plan_info(rhumb_plan_info *s, rhumb_op op)
+{
+    uint32_t i;
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_PLAN_INFO);
+    s->op = op;
+    s->kv_heads = RHUMB_SAME;
+    s->value_dim = RHUMB_SAME;
+    s->max_k_length = RHUMB_SAME;
+    s->scale = RHUMB_SCALE_AUTO;
+    for (i = 0; i < RHUMB_MAX_VIEWS; i++) {
+        s->dtype[i] = i >= RHUMB_VIEW_POSITIONS_Q ? RHUMB_I32 : RHUMB_F32;
+        s->slot[i] = RHUMB_SLOT_AUTO;
+    }
+}
+
+/* What a plan is and costs. */
+typedef struct rhumb_plan_properties {
+    RHUMB_HEADER;
+    rhumb_variant variant;
+    uint32_t pipeline_count;
+    uint32_t invocations;          /* of a work group */
+    uint32_t shared_bytes;         /* of a work group */
+    uint32_t rows_per_group;
+    uint32_t keys_per_step;        /* 0 for operations without keys */
+    uint32_t slot_count;           /* storage descriptors */
+    uint32_t slot[RHUMB_MAX_VIEWS];/* of each view; RHUMB_SLOT_AUTO for views that are not in the plan */
+    uint32_t constants_size;       /* bytes of the constants block */
+    uint32_t bindings_size;        /* bytes of the bindings block */
+    uint32_t padding;
+    uint64_t workspace_size;       /* device memory the host must lend; 0 so far */
+    uint64_t flops;                /* of one batch entry at the plan's maximum lengths, nothing masked */
+    uint64_t bytes;                /* read and written, likewise */
+    uint32_t src_stage;            /* the barrier the host places before: its writes -> */
+    uint32_t src_access;           /*   VkPipelineStageFlags and VkAccessFlags of rhumb's reads */
+    uint32_t dst_stage;            /* and after: rhumb's writes, the source scope of the host's barrier */
+    uint32_t dst_access;
+    char reason[192];              /* why this variant, in one line */
+} rhumb_plan_properties;
+
+static inline void rhumb_init_plan_properties(rhumb_plan_properties *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_PLAN_PROPERTIES);
+}
+
+/* Validates and describes without compiling anything. Errors: as rhumb_create_plan. */
+RHUMB_API rhumb_result rhumb_query_plan(rhumb_context *context, const rhumb_plan_info *info,
+                                        rhumb_plan_properties *properties);
+
+/* Compiles. Pipelines are shared by the plans of a context. Errors: ARGUMENT, VERSION, UNSUPPORTED,
+ * LIMIT, HOST_MEMORY, DEVICE_MEMORY, DEVICE_LOST, VULKAN. On error *plan is NULL. */
+RHUMB_API rhumb_result rhumb_create_plan(rhumb_context *context, const rhumb_plan_info *info, rhumb_plan **plan);
+RHUMB_API rhumb_result rhumb_get_plan_properties(const rhumb_plan *plan, rhumb_plan_properties *properties);
+
+/* Its bindings must have been destroyed, and the GPU must be done with it. NULL is allowed. */
+RHUMB_API void rhumb_destroy_plan(rhumb_plan *plan);
+
+/* Writes the constants block: what rhumb computes for a plan (frequencies, scale). The host puts the
+ * bytes into a uniform buffer once. old_length and new_length serve length-dependent rotary kinds; for
+ * all others they are ignored (pass 0). `size` is at least plan_properties.constants_size. */
+RHUMB_API rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, uint32_t new_length,
+                                             void *memory, size_t size);
+
+/* ---------------------------------------------------------------------------------------------------
+ * Bindings
+ */
+
+/* The buffers of one use of a plan: a descriptor set, and the bindings block. Must outlive the GPU's use
+ * of it. Thread-safety: immutable; may be recorded from any number of threads at once. */
+typedef struct rhumb_bindings rhumb_bindings;
+
+typedef struct rhumb_bindings_info {
+    RHUMB_HEADER;
+    const rhumb_view *views;    /* exactly the views of plan_info.views, in any order */
+    uint32_t view_count;
+    uint32_t padding;
+    VkBuffer constants_buffer;  /* VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT; holds the constants block at any */
+    VkBuffer bindings_buffer;   /*   offset the dispatch names; may be the same buffer for both blocks */
+} rhumb_bindings_info;
+
+static inline void rhumb_init_bindings_info(rhumb_bindings_info *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_BINDINGS_INFO);
+}
+
+/* Validates every view against the plan and the limits. Errors: ARGUMENT (a view missing, unknown or
+ * twice; shape, stride, offset; beyond its buffer; overlap), LIMIT (range, lengths beyond the plan's),
+ * VERSION, HOST_MEMORY, DEVICE_MEMORY. On error *bindings is NULL. */
+RHUMB_API rhumb_result rhumb_create_bindings(const rhumb_plan *plan, const rhumb_bindings_info *info,
+                                             rhumb_bindings **bindings);
+RHUMB_API void rhumb_destroy_bindings(rhumb_bindings *bindings);
+
+/* Writes the bindings block (strides and offsets), plan_properties.bindings_size bytes. */
+RHUMB_API rhumb_result rhumb_write_bindings(const rhumb_bindings *bindings, void *memory, size_t size);
+
+/* ---------------------------------------------------------------------------------------------------
+ * Record
+ */
+#define RHUMB_UNSET INT32_MIN
+#define RHUMB_NO_WINDOW INT32_MAX
+
+typedef struct rhumb_dispatch {
+    RHUMB_HEADER;
+    uint32_t constants_offset; /* bytes into the constants buffer; a multiple of the device's */
+    uint32_t bindings_offset;  /*   minUniformBufferOffsetAlignment; both default 0 */
+    int32_t q_length;          /* rows of Q; default RHUMB_UNSET: as many as the views have */
+    int32_t k_length;          /* keys, one number for all batches; default RHUMB_UNSET: likewise */
+    int32_t q_offset;          /* ROTATE: position of row 0; RHUMB_UNSET (default): 0.
+                                  ATTENTION: see mask_order; RHUMB_UNSET: k_length - q_length of each
+                                  batch entry (bottom-right); 0: top-left; negative leaves rows empty; at
+                                  least -2^30. Also Q's position when it is rotated inside without a
+                                  position view; then 0 or more */
+    uint32_t causal;           /* ATTENTION: 1 turns mask_order's rule on; default 0 */
+    int32_t window_left;       /* ATTENTION: pos_q - pos_k < window_left (counts the token itself); 1 or more */
+    int32_t window_right;      /*   pos_k - pos_q <= window_right; 0 or more. Default RHUMB_NO_WINDOW */
+    uint32_t inverse;          /* ROTATE: 1 rotates by minus the angle; default 0 */
+    uint32_t padding;
+} rhumb_dispatch;
+
+static inline void rhumb_init_dispatch(rhumb_dispatch *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_DISPATCH);
+    s->q_length = RHUMB_UNSET;
+    s->k_length = RHUMB_UNSET;
+    s->q_offset = RHUMB_UNSET;
+    s->window_left = RHUMB_NO_WINDOW;
+    s->window_right = RHUMB_NO_WINDOW;
+}
+
+/* Records into a command buffer in the recording state, outside a render pass. Clobbers the bound
+ * compute pipeline, compute descriptor set 0 and push constants. Places barriers only between its own
+ * dispatches: those before and after are the host's, with the masks of plan_properties. Calls no
+ * allocator and takes no lock of rhumb's. With a LENGTHS view the dispatch covers the views' maxima and
+ * ends early. Errors: ARGUMENT, LIMIT (lengths beyond the plan's or the views'), VERSION; then nothing has been recorded.
+ * Thread-safety: as Vulkan: one thread at a time for one command buffer. */
+RHUMB_API rhumb_result rhumb_record(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
+                                    const rhumb_dispatch *dispatch);
+
+/* ---------------------------------------------------------------------------------------------------
+ * Cache
+ */
+
+/* Compiled pipelines as a blob for the next run of the program. With data NULL, writes the size; else
+ * copies at most *size bytes and writes how many. ARGUMENT if *size is too small. */
+RHUMB_API rhumb_result rhumb_export_cache(rhumb_context *context, size_t *size, void *data);
+
+/* A stale, foreign or damaged blob is a miss: RHUMB_OK, and *used is 0. `used` may be NULL. */
+RHUMB_API rhumb_result rhumb_import_cache(rhumb_context *context, const void *data, size_t size, uint32_t *used);
+
+/* ---------------------------------------------------------------------------------------------------
+ * Schemes from a model's configuration
+ */
+typedef enum rhumb_value_kind {
+    RHUMB_VALUE_NULL = 0,
+    RHUMB_VALUE_NUMBER = 1,
+    RHUMB_VALUE_BOOL = 2,
+    RHUMB_VALUE_STRING = 3,
+    RHUMB_VALUE_LIST = 4, /* items are values without a path */
+} rhumb_value_kind;
+
+/* One key of a configuration: "rope_scaling.factor" = 8. Memory is the caller's. */
+typedef struct rhumb_key {
+    const char *path; /* dotted; NULL in a list */
+    rhumb_value_kind kind;
+    uint32_t count;   /* LIST: number of items */
+    double number;    /* NUMBER; BOOL: 0 or 1 */
+    const char *string;
+    const struct rhumb_key *items;
+} rhumb_key;
+
+/* One kind of layer of a model: most models have one, Gemma 3 has "full_attention" and
+ * "sliding_attention". */
+typedef struct rhumb_layer_kind {
+    RHUMB_HEADER;
+    char name[32];        /* "attention" where a model has one kind */
+    const void *scheme;   /* relative scheme struct in the caller's arena, or NULL: none */
+    const void *rotary;   /* rotary scheme struct in the caller's arena, or NULL: none */
+    uint32_t heads;
+    uint32_t kv_heads;
+    uint32_t head_dim;
+    uint32_t causal;
+    int32_t window_left;  /* as in rhumb_dispatch */
+    int32_t window_right;
+    double scale;         /* softmax scale */
+    double softcap;       /* logits become softcap * tanh(logit / softcap); default INFINITY: none. No
+                             operation here applies one: refuse a kind that has it */
+} rhumb_layer_kind;
+
+static inline void rhumb_init_layer_kind(rhumb_layer_kind *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_LAYER_KIND);
+    s->window_left = RHUMB_NO_WINDOW;
+    s->window_right = RHUMB_NO_WINDOW;
+    s->softcap = (double)INFINITY;
+}
+
+/* Told once per resolved value: `source` is the key it came from or the rule that made it, e.g.
+ * "rope_theta" or "default of llama: hidden_size / num_attention_heads". */
+typedef void (*rhumb_trace_fn)(void *user, const char *layer_kind, const char *field, const char *value,
+                               const char *source);
+
+typedef struct rhumb_keys_info {
+    RHUMB_HEADER;
+    const rhumb_key *keys;
+    uint32_t key_count;
+    uint32_t kind_capacity;  /* elements of `kinds` */
+    rhumb_layer_kind *kinds; /* out; element 0 is initialised by the caller (its struct_size is the step) */
+    void *arena;             /* out: memory for the scheme structs; 16 KiB are enough for every scheme */
+    size_t arena_size;
+    rhumb_trace_fn trace;    /* or NULL */
+    void *trace_user;
+    char *message;           /* out: what was wrong, one line, as rhumb_last_message(NULL) has it; or NULL */
+    size_t message_size;
+} rhumb_keys_info;
+
+static inline void rhumb_init_keys_info(rhumb_keys_info *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_KEYS_INFO);
+}
+
+/* Resolves configuration keys (published config.json names) into schemes. Never guesses: an unknown
+ * model_type, rope type, or a missing key is CONFIG with the reason. Pure; needs no context.
+ * Errors: CONFIG, ARGUMENT, VERSION, HOST_MEMORY (arena too small). */
+RHUMB_API rhumb_result rhumb_scheme_from_keys(const rhumb_keys_info *info, uint32_t *kind_count);
+
+/* ---------------------------------------------------------------------------------------------------
+ * Door of the plugin build: the only symbol it exports
+ */
+typedef struct rhumb_api {
+    uint32_t struct_size; /* of the library's table; entries beyond it do not exist */
+    uint32_t version;     /* major << 22 | minor << 12 | patch */
+    const char *(*result_name)(rhumb_result);
+    rhumb_result (*get_requirements)(rhumb_requirements *);
+    rhumb_result (*create_hosted)(const rhumb_hosted_info *, rhumb_context **);
+    void (*destroy_context)(rhumb_context *);
+    const char *(*last_message)(const rhumb_context *);
+    rhumb_result (*get_limits)(const rhumb_context *, rhumb_limits *);
+    rhumb_result (*query_plan)(rhumb_context *, const rhumb_plan_info *, rhumb_plan_properties *);
+    rhumb_result (*create_plan)(rhumb_context *, const rhumb_plan_info *, rhumb_plan **);
+    rhumb_result (*get_plan_properties)(const rhumb_plan *, rhumb_plan_properties *);
+    void (*destroy_plan)(rhumb_plan *);
+    rhumb_result (*write_constants)(const rhumb_plan *, uint32_t, uint32_t, void *, size_t);
+    rhumb_result (*create_bindings)(const rhumb_plan *, const rhumb_bindings_info *, rhumb_bindings **);
+    void (*destroy_bindings)(rhumb_bindings *);
+    rhumb_result (*write_bindings)(const rhumb_bindings *, void *, size_t);
+    rhumb_result (*record)(VkCommandBuffer, const rhumb_bindings *, const rhumb_dispatch *);
+    rhumb_result (*export_cache)(rhumb_context *, size_t *, void *);
+    rhumb_result (*import_cache)(rhumb_context *, const void *, size_t, uint32_t *);
+    rhumb_result (*scheme_from_keys)(const rhumb_keys_info *, uint32_t *);
+    rhumb_result (*get_device_handles)(const rhumb_context *, rhumb_device_handles *);
+    rhumb_result (*rotary_frequencies)(const void *, uint32_t, double *, uint32_t, uint32_t *, double *);
+} rhumb_api;
+
+typedef const rhumb_api *(*rhumb_get_api_fn)(uint32_t abi_major);
+
+/* NULL if the library has another major version than the caller was compiled for
+ * (RHUMB_VERSION_MAJOR). The table is static and constant. */
+RHUMB_API const rhumb_api *rhumb_get_api(uint32_t abi_major);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RHUMB_H */

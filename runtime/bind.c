@@ -1,0 +1,540 @@
+/* Bindings: validation of views, the descriptor set, the bindings block. */
+#include "internal.h"
+
+#define BIT(id) RHUMB_VIEW_BIT(id)
+
+/* A view as the checks need it: [B, H, L, D], dimensions of size 1 with stride 0. */
+struct placed {
+    const rhumb_view *view;
+    uint32_t size;      /* bytes of an element */
+    uint64_t stride[4]; /* elements */
+    uint64_t first;     /* bytes from the start of the buffer */
+    uint64_t end;       /* one past the last byte */
+};
+
+struct binder {
+    const rhumb_plan *plan;
+    const char *op;
+    rhumb_view storage[RHUMB_VIEW_COUNT];
+    struct placed placed[RHUMB_VIEW_COUNT];
+    uint32_t present; /* mask of view ids */
+    VkDescriptorBufferInfo slots[RHUMB_MAX_VIEWS];
+};
+
+static const char *op_name(const rhumb_plan *plan)
+{
+    return plan->resolved.info.op == RHUMB_OP_ROTATE ? "rotate" : "attention";
+}
+
+/* Views that the operation writes. ROTATE without an output view writes its input. */
+static uint32_t written_views(const rhumb_plan_info *i)
+{
+    if (i->op == RHUMB_OP_ATTENTION)
+        return BIT(RHUMB_VIEW_O) | (i->views & BIT(RHUMB_VIEW_STATUS));
+    uint32_t written =
+        i->views & (BIT(RHUMB_VIEW_Q_OUT) | BIT(RHUMB_VIEW_K_OUT) | BIT(RHUMB_VIEW_STATUS));
+    if (!(i->views & BIT(RHUMB_VIEW_Q_OUT)))
+        written |= i->views & BIT(RHUMB_VIEW_Q);
+    if (!(i->views & BIT(RHUMB_VIEW_K_OUT)))
+        written |= i->views & BIT(RHUMB_VIEW_K);
+    return written;
+}
+
+static rhumb_result collect(struct binder *b, const rhumb_bindings_info *info)
+{
+    const rhumb_context *context = b->plan->context;
+    const rhumb_plan_info *i = &b->plan->resolved.info;
+    if (info->view_count && !info->views)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: views: wanted %u, found NULL", b->op,
+                          info->view_count);
+    const char *at = (const char *)info->views;
+    for (uint32_t n = 0; n < info->view_count; n++) {
+        const rhumb_header *header = (const rhumb_header *)(const void *)at;
+        rhumb_view view;
+        rhumb_init_view(&view, RHUMB_VIEW_COUNT, RHUMB_F32, VK_NULL_HANDLE, 0, 1, 1, 1, 1);
+        RHUMB_TRY(
+            rhumb_adopt(context, b->op, "rhumb_view", header, RHUMB_TYPE_VIEW, &view, sizeof view));
+        uint32_t id = (uint32_t)view.id;
+        if (id >= RHUMB_VIEW_COUNT || !(i->views & BIT(id)))
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: view %s (%u) is not in the plan",
+                              b->op, id < RHUMB_VIEW_COUNT ? rhumb_view_rules[id].name : "unknown",
+                              id);
+        if (b->present & BIT(id))
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "%s: view %s: wanted once, found twice", b->op,
+                              rhumb_view_rules[id].name);
+        b->present |= BIT(id);
+        b->storage[id] = view;
+        b->placed[id].view = &b->storage[id];
+        at += ((const rhumb_header *)info->views)->struct_size;
+    }
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
+        if ((i->views & BIT(id)) && !(b->present & BIT(id)))
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: view %s: wanted, found none",
+                              b->op, rhumb_view_rules[id].name);
+    return RHUMB_OK;
+}
+
+/* ---- One view by itself */
+static bool add(uint64_t *sum, uint64_t a, uint64_t b) /* sum += a * b; false on overflow */
+{
+    if (a && b > (UINT64_MAX - *sum) / a)
+        return false;
+    *sum += a * b;
+    return true;
+}
+
+static rhumb_result place(struct binder *b, uint32_t id)
+{
+    const rhumb_context *context = b->plan->context;
+    struct placed *p = &b->placed[id];
+    const rhumb_view *v = p->view;
+    const char *name = rhumb_view_rules[id].name;
+    if (v->dtype != b->plan->resolved.info.dtype[id])
+        return rhumb_fail(
+            context, RHUMB_ERROR_ARGUMENT, "%s: dtype of %s: wanted the plan's %s, found %s", b->op,
+            name, rhumb_dtype_name(b->plan->resolved.info.dtype[id]), rhumb_dtype_name(v->dtype));
+    if (!v->buffer)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: buffer of %s: wanted a VkBuffer, found NULL", b->op, name);
+    p->size = rhumb_dtype_size(v->dtype);
+    if (v->offset % p->size)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: offset of %s: wanted a multiple of %u bytes, found %llu", b->op,
+                          name, p->size, (unsigned long long)v->offset);
+    uint64_t last = 0; /* element index of the last element, from the first */
+    bool overflow = false;
+    for (uint32_t d = 0; d < 4; d++) {
+        if (v->shape[d] < 1)
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "%s: shape[%u] of %s: wanted at least 1, found 0", b->op, d, name);
+        if (v->shape[d] == 1)
+            continue;
+        if (v->stride[d] < 0)
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "%s: stride[%u] of %s: wanted 0 or more, found %lld", b->op, d, name,
+                              (long long)v->stride[d]);
+        if (d == 3 && v->stride[d] != 1)
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "%s: stride[3] of %s: wanted 1, found %lld", b->op, name,
+                              (long long)v->stride[d]);
+        p->stride[d] = (uint64_t)v->stride[d];
+        overflow |= !add(&last, v->shape[d] - 1, p->stride[d]);
+    }
+    p->first = v->offset;
+    p->end = v->offset;
+    overflow |= last == UINT64_MAX || !add(&p->end, last + 1, p->size) || p->end > UINT64_MAX - 3;
+    uint64_t words_end = (p->end + 3) & ~3ull;
+    if (overflow || words_end > v->buffer_size)
+        return rhumb_fail(
+            context, RHUMB_ERROR_ARGUMENT,
+            "%s: view %s: wanted bytes %llu to %llu in whole 4-byte words, its VkBuffer has %llu",
+            b->op, name, (unsigned long long)v->offset,
+            overflow ? UINT64_MAX : (unsigned long long)words_end,
+            (unsigned long long)v->buffer_size);
+    return RHUMB_OK;
+}
+
+/* Written elements must be distinct: with strides in ascending order, each at least as long as all that
+ * lies within it. */
+static rhumb_result check_distinct(const struct binder *b, uint32_t id)
+{
+    const struct placed *p = &b->placed[id];
+    uint64_t extent = 1;
+    bool done[4] = {false};
+    for (uint32_t n = 0; n < 4; n++) {
+        uint32_t least = 4;
+        for (uint32_t d = 0; d < 4; d++)
+            if (!done[d] && p->view->shape[d] > 1 &&
+                (least == 4 || p->stride[d] < p->stride[least]))
+                least = d;
+        if (least == 4)
+            break;
+        done[least] = true;
+        if (p->stride[least] < extent)
+            return rhumb_fail(
+                b->plan->context, RHUMB_ERROR_ARGUMENT,
+                "%s: stride[%u] of %s: wanted at least %llu, as it is written and rows must not overlap, "
+                "found %llu",
+                b->op, least, rhumb_view_rules[id].name, (unsigned long long)extent,
+                (unsigned long long)p->stride[least]);
+        extent += p->stride[least] * (p->view->shape[least] - 1);
+    }
+    return RHUMB_OK;
+}
+
+/* ---- Two views of one buffer */
+
+/* Whether rows of a and b come to overlap when their first bytes lie `delta` apart and the dimensions in
+ * `order` are still free. Strides are nested (check_distinct), so
+ * that only the two multiples of the longest stride next to delta can matter. */
+static bool rows_meet(const struct placed *a, const struct placed *b, const uint32_t *order,
+                      uint32_t dims, int64_t delta, int64_t a_width, int64_t b_width)
+{
+    if (!dims)
+        return delta < a_width && -delta < b_width;
+    uint32_t d = order[0];
+    int64_t stride = (int64_t)((a->view->shape[d] > 1 ? a->stride[d] : b->stride[d]) * a->size);
+    int64_t low = -(int64_t)(a->view->shape[d] - 1);
+    int64_t high = (int64_t)(b->view->shape[d] - 1);
+    int64_t near = -delta / stride;
+    for (int64_t step = near - 1; step <= near + 1; step++) {
+        int64_t s = step < low ? low : step > high ? high : step;
+        if (rows_meet(a, b, order + 1, dims - 1, delta + s * stride, a_width, b_width))
+            return true;
+    }
+    return false;
+}
+
+/* True if a and b may touch a common byte, or with by_word a common 4-byte word. Exact where they have the
+ * same strides (tensors interleaved in one allocation), else by their whole ranges. */
+static bool may_meet(const struct placed *a, const struct placed *b, bool by_word)
+{
+    uint64_t a_first = a->first, a_end = a->end, b_first = b->first, b_end = b->end;
+    if (by_word) {
+        a_first &= ~3ull;
+        b_first &= ~3ull;
+        a_end = (a_end + 3) & ~3ull;
+        b_end = (b_end + 3) & ~3ull;
+    }
+    if (a_end <= b_first || b_end <= a_first)
+        return false;
+    uint32_t order[3] = {0, 0, 0}, dims = 0;
+    if (a->size != b->size)
+        return true;
+    for (uint32_t d = 0; d < 3; d++) {
+        bool in_a = a->view->shape[d] > 1, in_b = b->view->shape[d] > 1;
+        if (!in_a && !in_b)
+            continue;
+        uint64_t stride = in_a ? a->stride[d] : b->stride[d];
+        if (!stride || (in_a && in_b && a->stride[d] != b->stride[d]))
+            return true;
+        uint32_t at = dims++;
+        for (; at > 0; at--) {
+            uint32_t before = order[at - 1];
+            uint64_t other = a->view->shape[before] > 1 ? a->stride[before] : b->stride[before];
+            if (other >= stride)
+                break;
+            order[at] = before;
+        }
+        order[at] = d;
+    }
+    /* Words of a row: exact where rows keep their place within a word, else two bytes on either side. */
+    int64_t a_width = (int64_t)(a->view->shape[3] * a->size),
+            b_width = (int64_t)(b->view->shape[3] * b->size);
+    if (!by_word)
+        return rows_meet(a, b, order, dims, (int64_t)b->first - (int64_t)a->first, a_width,
+                         b_width);
+    bool fixed = true;
+    for (uint32_t n = 0; n < dims; n++)
+        fixed &= (a->view->shape[order[n]] > 1 ? a->stride[order[n]] : b->stride[order[n]]) *
+                     a->size % 4 ==
+                 0;
+    if (!fixed)
+        return rows_meet(a, b, order, dims, (int64_t)b->first - (int64_t)a->first, a_width + 2,
+                         b_width + 2);
+    int64_t a_skew = (int64_t)(a->first & 3), b_skew = (int64_t)(b->first & 3);
+    return rows_meet(a, b, order, dims, (int64_t)b_first - (int64_t)a_first,
+                     (a_width + a_skew + 3) & ~3ll, (b_width + b_skew + 3) & ~3ll);
+}
+
+static rhumb_result check_pairs(const struct binder *b)
+{
+    uint32_t written = written_views(&b->plan->resolved.info);
+    for (uint32_t w = 0; w < RHUMB_VIEW_COUNT; w++) {
+        if (!(written & BIT(w)))
+            continue;
+        for (uint32_t o = 0; o < RHUMB_VIEW_COUNT; o++) {
+            if (!(b->present & BIT(o)) || o == w || ((written & BIT(o)) && o < w) ||
+                b->placed[o].view->buffer != b->placed[w].view->buffer)
+                continue;
+            bool both_only_written = (written & BIT(o)) && o >= RHUMB_VIEW_O && w >= RHUMB_VIEW_O;
+            if (may_meet(&b->placed[w], &b->placed[o], !both_only_written))
+                return rhumb_fail(
+                    b->plan->context, RHUMB_ERROR_ARGUMENT,
+                    "%s: view %s is written: wanted no 4-byte word in common with %s, found bytes %llu to "
+                    "%llu and %llu to %llu of one VkBuffer",
+                    b->op, rhumb_view_rules[w].name, rhumb_view_rules[o].name,
+                    (unsigned long long)b->placed[w].first, (unsigned long long)b->placed[w].end,
+                    (unsigned long long)b->placed[o].first, (unsigned long long)b->placed[o].end);
+        }
+    }
+    return RHUMB_OK;
+}
+
+/* ---- Shapes against the plan and each other */
+static rhumb_result want(const struct binder *b, uint32_t id, uint32_t dimension, const char *what,
+                         uint64_t wanted)
+{
+    uint64_t found = b->placed[id].view->shape[dimension];
+    if (found == wanted)
+        return RHUMB_OK;
+    return rhumb_fail(b->plan->context, RHUMB_ERROR_ARGUMENT,
+                      "%s: shape of %s %s: wanted %s %llu in shape[%u], found %llu", b->op,
+                      rhumb_view_rules[id].name, rhumb_view_rules[id].shape, what,
+                      (unsigned long long)wanted, dimension, (unsigned long long)found);
+}
+
+static rhumb_result check_tensor(const struct binder *b, uint32_t id,
+                                 const rhumb_bindings *bindings)
+{
+    const rhumb_plan_info *i = &b->plan->resolved.info;
+    bool is_rotate = i->op == RHUMB_OP_ROTATE;
+    bool of_keys = id == RHUMB_VIEW_K || id == RHUMB_VIEW_V || id == RHUMB_VIEW_K_OUT;
+    bool of_values = id == RHUMB_VIEW_V || id == RHUMB_VIEW_O;
+    RHUMB_TRY(want(b, id, 0, "B", bindings->batch));
+    RHUMB_TRY(want(b, id, 1, of_keys ? "kv_heads" : "heads", of_keys ? i->kv_heads : i->heads));
+    RHUMB_TRY(want(b, id, 2, of_keys && !is_rotate ? "Lk" : "Lq",
+                   of_keys && !is_rotate ? bindings->k_length : bindings->q_length));
+    return want(b, id, 3, of_values ? "value_dim" : "head_dim",
+                of_values ? i->value_dim : i->head_dim);
+}
+
+static rhumb_result check_positions(const struct binder *b, uint32_t id,
+                                    const rhumb_bindings *bindings)
+{
+    const rhumb_view *v = b->placed[id].view;
+    uint32_t length = id == RHUMB_VIEW_POSITIONS_K ? bindings->k_length : bindings->q_length;
+    if (v->shape[0] != 1 || v->shape[1] != 1 ||
+        (v->shape[2] != 1 && v->shape[2] != bindings->batch) || v->shape[3] < length)
+        return rhumb_fail(
+            b->plan->context, RHUMB_ERROR_ARGUMENT,
+            "%s: shape of %s %s: wanted [1, 1, %u or 1, at least %u], found [%llu, %llu, %llu, %llu]",
+            b->op, rhumb_view_rules[id].name, rhumb_view_rules[id].shape, bindings->batch, length,
+            (unsigned long long)v->shape[0], (unsigned long long)v->shape[1],
+            (unsigned long long)v->shape[2], (unsigned long long)v->shape[3]);
+    return RHUMB_OK;
+}
+
+static rhumb_result check_shapes(const struct binder *b, rhumb_bindings *bindings)
+{
+    const rhumb_plan_info *i = &b->plan->resolved.info;
+    uint32_t lead = b->present & BIT(RHUMB_VIEW_Q) ? RHUMB_VIEW_Q : RHUMB_VIEW_K;
+    const rhumb_view *q = b->placed[lead].view;
+    const rhumb_view *k = b->present & BIT(RHUMB_VIEW_K) ? b->placed[RHUMB_VIEW_K].view : q;
+    if (q->shape[0] > RHUMB_MAX_LENGTH || q->shape[2] > RHUMB_MAX_LENGTH ||
+        k->shape[2] > RHUMB_MAX_LENGTH)
+        return rhumb_fail(b->plan->context, RHUMB_ERROR_LIMIT,
+                          "%s: shape: wanted B, Lq and Lk up to %d, found %llu, "
+                          "%llu and %llu",
+                          b->op, RHUMB_MAX_LENGTH, (unsigned long long)q->shape[0],
+                          (unsigned long long)q->shape[2], (unsigned long long)k->shape[2]);
+    bindings->batch = (uint32_t)q->shape[0];
+    bindings->q_length = (uint32_t)q->shape[2];
+    bindings->k_length = (uint32_t)k->shape[2];
+    for (uint32_t id = RHUMB_VIEW_Q; id <= RHUMB_VIEW_K_OUT; id++)
+        if (i->views & BIT(id))
+            RHUMB_TRY(check_tensor(b, id, bindings));
+    for (uint32_t id = RHUMB_VIEW_POSITIONS_Q; id <= RHUMB_VIEW_POSITIONS_K; id++)
+        if (i->views & BIT(id))
+            RHUMB_TRY(check_positions(b, id, bindings));
+    if (i->views & BIT(RHUMB_VIEW_LENGTHS)) {
+        RHUMB_TRY(want(b, RHUMB_VIEW_LENGTHS, 2, "B", bindings->batch));
+        RHUMB_TRY(want(b, RHUMB_VIEW_LENGTHS, 3, "exactly", 4));
+    }
+    return RHUMB_OK;
+}
+
+/* ---- Slots: one descriptor range for the views of each */
+static rhumb_result fill_slots(struct binder *b, rhumb_bindings *bindings)
+{
+    const rhumb_context *context = b->plan->context;
+    const rhumb_plan_properties *p = &b->plan->resolved.properties;
+    /* Vector accesses need descriptors that start at 16 bytes. */
+    uint64_t alignment = context->limits.storage_offset_alignment;
+    alignment = alignment < 16 ? 16 : alignment;
+    for (uint32_t s = 0; s < p->slot_count; s++) {
+        uint64_t first = UINT64_MAX, end = 0;
+        VkBuffer buffer = VK_NULL_HANDLE;
+        for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
+            if (!(b->present & BIT(id)) || p->slot[id] != s)
+                continue;
+            const struct placed *v = &b->placed[id];
+            if (buffer && buffer != v->view->buffer)
+                return rhumb_fail(
+                    context, RHUMB_ERROR_ARGUMENT,
+                    "%s: view %s: wanted the VkBuffer of the other views of slot %u, found another one",
+                    b->op, rhumb_view_rules[id].name, s);
+            buffer = v->view->buffer;
+            first = v->first < first ? v->first : first;
+            end = v->end > end ? v->end : end;
+        }
+        first = first / alignment * alignment;
+        end = (end + 3) & ~3ull;
+        if (end - first > context->limits.max_storage_range)
+            return rhumb_fail(
+                context, RHUMB_ERROR_LIMIT,
+                "%s: slot %u: its views span %llu bytes from offset %llu, maxStorageBufferRange is %llu",
+                b->op, s, (unsigned long long)(end - first), (unsigned long long)first,
+                (unsigned long long)context->limits.max_storage_range);
+        b->slots[s] =
+            (VkDescriptorBufferInfo){.buffer = buffer, .offset = first, .range = end - first};
+        for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
+            const struct placed *v = &b->placed[id];
+            if (!(b->present & BIT(id)) || p->slot[id] != s)
+                continue;
+            for (uint32_t d = 0; d < 3; d++)
+                bindings->block.view[id][d] = (uint32_t)v->stride[d];
+            bindings->block.view[id][3] = (uint32_t)((v->first - first) / v->size);
+        }
+    }
+    const uint32_t in[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K},
+                   out[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
+    for (uint32_t n = 0; n < 2; n++)
+        if (!(b->present & BIT(out[n])))
+            memcpy(bindings->block.view[out[n]], bindings->block.view[in[n]],
+                   sizeof bindings->block.view[0]);
+    return RHUMB_OK;
+}
+
+/* Every row of every floating view starts at a multiple of four elements of its descriptor. */
+static bool rows_aligned(const struct binder *b, const rhumb_bindings *bindings)
+{
+    for (uint32_t id = RHUMB_VIEW_Q; id <= RHUMB_VIEW_K_OUT; id++)
+        if (b->present & BIT(id))
+            for (uint32_t d = 0; d < 4; d++)
+                if (bindings->block.view[id][d] % 4)
+                    return false;
+    return true;
+}
+
+static rhumb_result create_set(rhumb_bindings *bindings, const struct binder *b,
+                               const rhumb_bindings_info *info)
+{
+    rhumb_context *context = b->plan->context;
+    uint32_t slots = b->plan->resolved.properties.slot_count;
+    const VkDescriptorPoolSize sizes[] = {{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, slots},
+                                          {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC, 2}};
+    const VkDescriptorPoolCreateInfo pool_info = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+        .maxSets = 1,
+        .poolSizeCount = 2,
+        .pPoolSizes = sizes,
+    };
+    VkResult result =
+        context->vk.CreateDescriptorPool(context->device, &pool_info, NULL, &bindings->pool);
+    if (result != VK_SUCCESS) {
+        bindings->pool = VK_NULL_HANDLE;
+        return rhumb_fail_vk(context, result, "create_bindings: vkCreateDescriptorPool");
+    }
+    const VkDescriptorSetAllocateInfo set_info = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+        .descriptorPool = bindings->pool,
+        .descriptorSetCount = 1,
+        .pSetLayouts = &b->plan->set_layout,
+    };
+    result = context->vk.AllocateDescriptorSets(context->device, &set_info, &bindings->set);
+    if (result != VK_SUCCESS)
+        return rhumb_fail_vk(context, result, "create_bindings: vkAllocateDescriptorSets");
+    rhumb_set_name(context, VK_OBJECT_TYPE_DESCRIPTOR_SET, (uint64_t)bindings->set, b->plan->name,
+                   "set");
+
+    const VkDescriptorBufferInfo constants = {info->constants_buffer, 0,
+                                              sizeof(struct rhumb_constants_block)};
+    const VkDescriptorBufferInfo block = {info->bindings_buffer, 0,
+                                          sizeof(struct rhumb_bindings_block)};
+    const VkWriteDescriptorSet writes[] = {
+        {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+         .dstSet = bindings->set,
+         .dstBinding = BINDING_MEMORY,
+         .descriptorCount = slots,
+         .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+         .pBufferInfo = b->slots},
+        {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+         .dstSet = bindings->set,
+         .dstBinding = BINDING_CONSTANTS,
+         .descriptorCount = 1,
+         .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC,
+         .pBufferInfo = &constants},
+        {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+         .dstSet = bindings->set,
+         .dstBinding = BINDING_BINDINGS,
+         .descriptorCount = 1,
+         .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC,
+         .pBufferInfo = &block},
+    };
+    context->vk.UpdateDescriptorSets(context->device, 3, writes, 0, NULL);
+    return RHUMB_OK;
+}
+
+static rhumb_result bind(struct binder *b, const rhumb_bindings_info *info,
+                         rhumb_bindings *bindings)
+{
+    const rhumb_context *context = b->plan->context;
+    if (!info->constants_buffer || !info->bindings_buffer)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: %s: wanted a VkBuffer, found NULL",
+                          b->op, info->constants_buffer ? "bindings_buffer" : "constants_buffer");
+    RHUMB_TRY(collect(b, info));
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
+        if (b->present & BIT(id))
+            RHUMB_TRY(place(b, id));
+    RHUMB_TRY(check_shapes(b, bindings));
+    uint32_t written = written_views(&b->plan->resolved.info);
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
+        if (written & BIT(id))
+            RHUMB_TRY(check_distinct(b, id));
+    RHUMB_TRY(check_pairs(b));
+    RHUMB_TRY(fill_slots(b, bindings));
+    bool fast =
+        b->plan->resolved.pipeline_count > RHUMB_FAST_ALIGNMENT && rows_aligned(b, bindings);
+    if (!fast && b->plan->resolved.pipeline_count > RHUMB_FAST_ALIGNMENT)
+        rhumb_log(
+            context, RHUMB_LOG_INFO,
+            "%s: some row starts at no multiple of 4 elements: the form for any alignment is used",
+            b->plan->name);
+    uint32_t index = fast ? RHUMB_FAST_ALIGNMENT : RHUMB_ANY_ALIGNMENT;
+    bindings->pipeline = b->plan->pipelines[index]->pipeline;
+    bindings->rows_per_group = b->plan->resolved.rows_per_group[index];
+    return create_set(bindings, b, info);
+}
+
+rhumb_result rhumb_create_bindings(const rhumb_plan *plan, const rhumb_bindings_info *given,
+                                   rhumb_bindings **out)
+{
+    rhumb_bindings_info info;
+    rhumb_init_bindings_info(&info);
+    if (!plan || !out)
+        return rhumb_fail(
+            plan ? plan->context : NULL, RHUMB_ERROR_ARGUMENT,
+            "create_bindings: wanted a plan and a place for the bindings, found NULL");
+    *out = NULL;
+    RHUMB_TRY(rhumb_check_lost(plan->context));
+    RHUMB_TRY(rhumb_adopt(plan->context, "create_bindings", "rhumb_bindings_info", given,
+                          RHUMB_TYPE_BINDINGS_INFO, &info, sizeof info));
+    rhumb_bindings *bindings = rhumb_allocate(plan->context, sizeof *bindings);
+    if (!bindings)
+        return rhumb_fail(plan->context, RHUMB_ERROR_HOST_MEMORY,
+                          "create_bindings: no host memory for %zu bytes", sizeof *bindings);
+    bindings->plan = plan;
+    struct binder binder = {.plan = plan, .op = op_name(plan)};
+    rhumb_result result = bind(&binder, &info, bindings);
+    if (result != RHUMB_OK) {
+        rhumb_destroy_bindings(bindings);
+        return result;
+    }
+    *out = bindings;
+    return RHUMB_OK;
+}
+
+void rhumb_destroy_bindings(rhumb_bindings *bindings)
+{
+    if (!bindings)
+        return;
+    rhumb_context *context = bindings->plan->context;
+    if (bindings->pool)
+        context->vk.DestroyDescriptorPool(context->device, bindings->pool, NULL);
+    rhumb_release(context, bindings);
+}
+
+rhumb_result rhumb_write_bindings(const rhumb_bindings *bindings, void *memory, size_t size)
+{
+    if (!bindings || !memory)
+        return rhumb_fail(bindings ? bindings->plan->context : NULL, RHUMB_ERROR_ARGUMENT,
+                          "write_bindings: wanted bindings and memory, found NULL");
+    if (size < sizeof bindings->block)
+        return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
+                          "write_bindings: size: wanted at least %zu, found %zu",
+                          sizeof bindings->block, size);
+    memcpy(memory, &bindings->block, sizeof bindings->block);
+    return RHUMB_OK;
+}

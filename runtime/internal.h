@@ -1,0 +1,214 @@
+/* What the files of the runtime share. Nothing here is exported. */
+#ifndef RHUMB_INTERNAL_H
+#define RHUMB_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rhumb/rhumb.h"
+#include "rhumb/rhumb_schemes.h"
+#include "rhumb_shared.h"
+
+/* ---- Vulkan functions: each context has its own table, so that contexts on different devices, loaders
+ * and interposers live in one process. */
+#define RHUMB_INSTANCE_FUNCTIONS(X)                                                                    \
+    X(GetDeviceProcAddr)                                                                               \
+    X(GetPhysicalDeviceProperties2)
+
+#define RHUMB_DEVICE_FUNCTIONS(X)                                                                      \
+    X(AllocateDescriptorSets)                                                                          \
+    X(CmdBindDescriptorSets)                                                                           \
+    X(CmdBindPipeline)                                                                                 \
+    X(CmdDispatch)                                                                                     \
+    X(CmdPushConstants)                                                                                \
+    X(CreateComputePipelines)                                                                          \
+    X(CreateDescriptorPool)                                                                            \
+    X(CreateDescriptorSetLayout)                                                                       \
+    X(CreatePipelineCache)                                                                             \
+    X(CreatePipelineLayout)                                                                            \
+    X(CreateShaderModule)                                                                              \
+    X(DestroyDescriptorPool)                                                                           \
+    X(DestroyDescriptorSetLayout)                                                                      \
+    X(DestroyPipeline)                                                                                 \
+    X(DestroyPipelineCache)                                                                            \
+    X(DestroyPipelineLayout)                                                                           \
+    X(DestroyShaderModule)                                                                             \
+    X(GetPipelineCacheData)                                                                            \
+    X(MergePipelineCaches)                                                                             \
+    X(UpdateDescriptorSets)
+
+typedef struct rhumb_vk {
+#define X(name) PFN_vk##name name;
+    RHUMB_INSTANCE_FUNCTIONS(X)
+    RHUMB_DEVICE_FUNCTIONS(X)
+#undef X
+    PFN_vkSetDebugUtilsObjectNameEXT SetDebugUtilsObjectNameEXT; /* NULL where the extension is off */
+} rhumb_vk;
+
+/* ---- Context */
+struct rhumb_pipeline;
+
+struct rhumb_context {
+    rhumb_vk vk;
+    VkInstance instance;
+    VkPhysicalDevice physical_device;
+    VkDevice device;
+    VkQueue queue; /* standalone only */
+    uint32_t queue_family;
+    uint32_t api_version;
+    PFN_vkGetInstanceProcAddr get_instance_proc_addr;
+    VkPhysicalDeviceProperties properties;
+    rhumb_limits limits; /* min(device, clamp) */
+    void *(*allocate)(void *user, size_t size);
+    void (*release)(void *user, void *memory);
+    void *allocator_user;
+    rhumb_log_fn log;
+    void *log_user;
+    VkPipelineCache pipeline_cache;
+    bool owns_pipeline_cache;
+    atomic_bool device_lost;
+    pthread_rwlock_t cache_lock; /* write: merging into pipeline_cache, which Vulkan does not synchronise */
+    pthread_mutex_t lock;        /* guards pipelines and their reference counts */
+    struct rhumb_pipeline *pipelines;
+    void (*destroy_device)(void *device_state); /* standalone: what lies below the context */
+    void *device_state;
+};
+
+/* message.c. Leaves the line for rhumb_last_message and returns `code`. context may be NULL. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+rhumb_result rhumb_fail(const rhumb_context *context, rhumb_result code, const char *format, ...);
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+void rhumb_log(const rhumb_context *context, rhumb_log_level level, const char *format, ...);
+/* A failed Vulkan call as an error of ours; `what` names the call and the operation. */
+rhumb_result rhumb_fail_vk(rhumb_context *context, VkResult result, const char *what);
+
+#define RHUMB_TRY(call)                                                                                \
+    do {                                                                                               \
+        rhumb_result try_result = (call);                                                              \
+        if (try_result != RHUMB_OK)                                                                    \
+            return try_result;                                                                         \
+    } while (0)
+
+/* api.c. Checks a struct's header and completes it: `full` holds the library's defaults and receives the
+ * caller's struct_size bytes. */
+rhumb_result rhumb_adopt(const rhumb_context *context, const char *operation, const char *struct_name,
+                         const void *given, uint32_t type, void *full, size_t full_size);
+/* For output structs: the header must be right; copies as many bytes as the caller has room for. */
+rhumb_result rhumb_give(const rhumb_context *context, const char *operation, const char *struct_name,
+                        void *given, uint32_t type, const void *full, size_t full_size);
+rhumb_result rhumb_check_lost(const rhumb_context *context);
+
+/* context.c. The host's callbacks, or malloc and free. */
+rhumb_result rhumb_adopt_allocator(const char *operation, const rhumb_allocator *given, rhumb_allocator *allocator);
+/* Zeroed memory or NULL. */
+void *rhumb_allocate(rhumb_context *context, size_t size);
+void rhumb_release(rhumb_context *context, void *memory);
+void rhumb_set_name(rhumb_context *context, VkObjectType type, uint64_t handle, const char *name, const char *part);
+
+/* ---- Views */
+typedef struct rhumb_view_rule {
+    const char *name;
+    bool integer;
+    const char *shape; /* for messages */
+} rhumb_view_rule;
+extern const rhumb_view_rule rhumb_view_rules[RHUMB_VIEW_COUNT];
+const char *rhumb_dtype_name(rhumb_dtype dtype);
+uint32_t rhumb_dtype_size(rhumb_dtype dtype);
+
+/* ---- Schemes: runtime/scheme/ */
+typedef struct rhumb_rotary {
+    uint32_t pairing; /* PAIRING_* */
+    uint32_t rotary_dim;
+    uint32_t rotary_offset;
+    double magnitude;
+    long double frequency[RHUMB_MAX_PAIRS]; /* radians per position, rotary_dim / 2 of them */
+} rhumb_rotary;
+
+typedef struct rhumb_scheme {
+    const char *name;
+    uint32_t type;
+    /* Validates parameters and computes what the kernels need. `params` has been header-checked by nobody. */
+    rhumb_result (*resolve_rotary)(const rhumb_context *context, const void *params, uint32_t head_dim,
+                                   rhumb_rotary *rotary);
+} rhumb_scheme;
+
+/* registry.c. NULL if no scheme struct has this type. */
+const rhumb_scheme *rhumb_find_scheme(uint32_t type);
+rhumb_result rhumb_resolve_rotary(const rhumb_context *context, const void *params, uint32_t head_dim,
+                                  rhumb_rotary *rotary);
+
+/* ---- Pipelines: pipeline.c */
+typedef enum rhumb_kernel {
+    RHUMB_KERNEL_ROTATE,
+    RHUMB_KERNEL_ATTENTION_GENERIC,
+    RHUMB_KERNEL_ATTENTION_TILE,
+    RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,
+    RHUMB_KERNEL_ATTENTION_DECODE,
+    RHUMB_KERNEL_COUNT,
+} rhumb_kernel;
+
+typedef struct rhumb_pipeline_key {
+    rhumb_kernel kernel;
+    uint32_t spec[SPEC_COUNT]; /* by specialisation constant id; ids that a kernel lacks are ignored */
+} rhumb_pipeline_key;
+
+typedef struct rhumb_pipeline {
+    struct rhumb_pipeline *next;
+    VkPipeline pipeline;
+    uint32_t references;
+    rhumb_pipeline_key key;
+} rhumb_pipeline;
+
+rhumb_result rhumb_acquire_pipeline(rhumb_context *context, const rhumb_pipeline_key *key, VkPipelineLayout layout,
+                                    rhumb_pipeline **pipeline);
+void rhumb_release_pipeline(rhumb_context *context, rhumb_pipeline *pipeline);
+
+/* ---- Plans: plan.c */
+#define RHUMB_PLAN_PIPELINES 2
+#define RHUMB_ANY_ALIGNMENT 0   /* index of the pipeline for views of any alignment: always there */
+#define RHUMB_FAST_ALIGNMENT 1  /* index of the one that wants rows at multiples of four elements */
+
+/* A plan's text after validation, before anything is compiled. */
+typedef struct rhumb_resolved {
+    rhumb_plan_info info; /* complete: no RHUMB_SAME, no AUTO left; pointers into nothing */
+    bool has_rotary;
+    rhumb_rotary rotary;
+    uint32_t pipeline_count;
+    rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];
+    uint32_t rows_per_group[RHUMB_PLAN_PIPELINES];
+    rhumb_plan_properties properties;
+} rhumb_resolved;
+
+struct rhumb_plan {
+    rhumb_context *context;
+    rhumb_resolved resolved;
+    VkDescriptorSetLayout set_layout;
+    VkPipelineLayout layout;
+    rhumb_pipeline *pipelines[RHUMB_PLAN_PIPELINES];
+    char name[48];
+};
+
+/* variant.c: the one place where limits become kernels. Fills keys, counts and the variant's properties. */
+rhumb_result rhumb_choose_variant(const rhumb_context *context, rhumb_resolved *resolved);
+
+/* ---- Bindings: bind.c */
+struct rhumb_bindings {
+    const rhumb_plan *plan;
+    VkDescriptorPool pool;
+    VkDescriptorSet set;
+    VkPipeline pipeline;
+    uint32_t rows_per_group;
+    uint32_t batch;
+    uint32_t q_length; /* rows and keys of the views */
+    uint32_t k_length;
+    struct rhumb_bindings_block block;
+};
+
+#endif /* RHUMB_INTERNAL_H */

@@ -1,0 +1,450 @@
+/* Plans: validation of plan_info, its completion, pipelines, the constants block. */
+#include "internal.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define BIT(id) RHUMB_VIEW_BIT(id)
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static const struct {
+    rhumb_op op;
+    const char *name;
+    uint32_t required; /* views */
+    uint32_t one_of;   /* at least one of these */
+    uint32_t optional;
+} ops[] = {
+    {RHUMB_OP_ROTATE, "rotate", 0, BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K),
+     BIT(RHUMB_VIEW_Q_OUT) | BIT(RHUMB_VIEW_K_OUT) | BIT(RHUMB_VIEW_POSITIONS_Q) |
+         BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_STATUS)},
+    {RHUMB_OP_ATTENTION, "attention",
+     BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_O), 0,
+     BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K) | BIT(RHUMB_VIEW_LENGTHS) |
+         BIT(RHUMB_VIEW_STATUS)},
+};
+
+static const char *op_name(rhumb_op op)
+{
+    for (size_t i = 0; i < COUNT(ops); i++)
+        if (ops[i].op == op)
+            return ops[i].name;
+    return "unknown operation";
+}
+
+static const char *view_name(uint32_t id)
+{
+    return id < RHUMB_VIEW_COUNT ? rhumb_view_rules[id].name : "unknown";
+}
+
+static rhumb_result check_range(const rhumb_context *context, const char *op, const char *field,
+                                uint32_t value, uint32_t low, uint32_t high)
+{
+    if (value >= low && value <= high)
+        return RHUMB_OK;
+    return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: %s: wanted %u to %u, found %u", op, field,
+                      low, high, value);
+}
+
+static rhumb_result check_sizes(const rhumb_context *context, const char *op,
+                                const rhumb_plan_info *i)
+{
+    RHUMB_TRY(check_range(context, op, "heads", i->heads, 1, 65535));
+    RHUMB_TRY(check_range(context, op, "kv_heads", i->kv_heads, 1, 65535));
+    if (i->heads % i->kv_heads)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: kv_heads: wanted a divisor of heads %u, found %u", op, i->heads,
+                          i->kv_heads);
+    RHUMB_TRY(check_range(context, op, "head_dim", i->head_dim, 1, RHUMB_MAX_HEAD_DIM));
+    RHUMB_TRY(check_range(context, op, "value_dim", i->value_dim, 1, RHUMB_MAX_HEAD_DIM));
+    RHUMB_TRY(check_range(context, op, "max_q_length", i->max_q_length, 1, RHUMB_MAX_LENGTH));
+    RHUMB_TRY(check_range(context, op, "max_k_length", i->max_k_length, 1, RHUMB_MAX_LENGTH));
+    if (!isfinite(i->scale))
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: scale: wanted a finite number, found %g", op, (double)i->scale);
+    return RHUMB_OK;
+}
+
+static rhumb_result check_views(const rhumb_context *context, const char *op, size_t row,
+                                const rhumb_plan_info *i)
+{
+    uint32_t allowed = ops[row].required | ops[row].one_of | ops[row].optional;
+    for (uint32_t id = 0; id < RHUMB_MAX_VIEWS; id++) {
+        if ((ops[row].required & BIT(id)) && !(i->views & BIT(id)))
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: views: wanted %s, found none", op,
+                              view_name(id));
+        if ((i->views & BIT(id)) && !(allowed & BIT(id)))
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "%s: views: %s (%u) is no view of this operation", op, view_name(id),
+                              id);
+    }
+    if (ops[row].one_of && !(i->views & ops[row].one_of))
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: views: wanted Q or K, found neither",
+                          op);
+    if ((i->views & BIT(RHUMB_VIEW_Q_OUT)) && !(i->views & BIT(RHUMB_VIEW_Q)))
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: views: wanted Q beside Q_OUT, found none", op);
+    if ((i->views & BIT(RHUMB_VIEW_K_OUT)) && !(i->views & BIT(RHUMB_VIEW_K)))
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: views: wanted K beside K_OUT, found none", op);
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
+        bool integer = rhumb_view_rules[id].integer;
+        if (!(i->views & BIT(id)))
+            continue;
+        if (integer ? i->dtype[id] != RHUMB_I32 : (uint32_t)i->dtype[id] > RHUMB_BF16)
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "%s: dtype of %s: wanted %s, found %s (%d)", op, view_name(id),
+                              integer ? "i32" : "f32, f16 or bf16", rhumb_dtype_name(i->dtype[id]),
+                              (int)i->dtype[id]);
+    }
+    return RHUMB_OK;
+}
+
+static rhumb_result check_mask_order(const rhumb_context *context, const char *op,
+                                     rhumb_plan_info *i)
+{
+    const uint32_t both = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
+    bool has_both = (i->views & both) == both;
+    switch (i->mask_order) {
+    case RHUMB_MASK_ORDER_AUTO:
+        i->mask_order = has_both ? RHUMB_MASK_ORDER_POSITION : RHUMB_MASK_ORDER_INDEX;
+        return RHUMB_OK;
+    case RHUMB_MASK_ORDER_INDEX: return RHUMB_OK;
+    case RHUMB_MASK_ORDER_POSITION:
+        if (!has_both)
+            return rhumb_fail(
+                context, RHUMB_ERROR_ARGUMENT,
+                "%s: mask_order: POSITION wanted POSITIONS_Q and POSITIONS_K, found views 0x%x", op,
+                i->views);
+        return RHUMB_OK;
+    }
+    return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                      "%s: mask_order: wanted a rhumb_mask_order, found %d", op,
+                      (int)i->mask_order);
+}
+
+/* ---- Slots */
+
+/* Where a device has fewer descriptors than the plan has views: one for each large tensor, the first one
+ * shared by Q, the output of attention and all small views. */
+static uint32_t documented_slot(rhumb_op op, uint32_t id)
+{
+    if (op == RHUMB_OP_ATTENTION)
+        return id == RHUMB_VIEW_K ? 1 : id == RHUMB_VIEW_V ? 2 : 0;
+    return id == RHUMB_VIEW_K ? 1 : id == RHUMB_VIEW_Q_OUT ? 2 : id == RHUMB_VIEW_K_OUT ? 3 : 0;
+}
+
+/* Numbers in the order of first use, so that the used slots are 0 .. count - 1. */
+static uint32_t compact_slots(const rhumb_plan_info *i, uint32_t *slot)
+{
+    uint32_t renamed[RHUMB_MAX_VIEWS];
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < RHUMB_MAX_VIEWS; s++)
+        renamed[s] = RHUMB_SLOT_AUTO;
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
+        if (!(i->views & BIT(id)))
+            continue;
+        if (renamed[slot[id]] == RHUMB_SLOT_AUTO)
+            renamed[slot[id]] = count++;
+        slot[id] = renamed[slot[id]];
+    }
+    return count;
+}
+
+static rhumb_result assign_slots(const rhumb_context *context, const char *op, rhumb_resolved *r)
+{
+    rhumb_plan_info *i = &r->info;
+    rhumb_plan_properties *p = &r->properties;
+    uint32_t views = 0, given = 0, used = 0;
+    for (uint32_t id = 0; id < RHUMB_MAX_VIEWS; id++) {
+        bool present = i->views & BIT(id);
+        p->slot[id] = RHUMB_SLOT_AUTO;
+        views += present;
+        if (!present || i->slot[id] == RHUMB_SLOT_AUTO)
+            continue;
+        if (i->slot[id] >= RHUMB_MAX_VIEWS)
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "%s: slot of %s: wanted 0 to %d, found %u", op, view_name(id),
+                              RHUMB_MAX_VIEWS - 1, i->slot[id]);
+        p->slot[id] = i->slot[id];
+        used |= 1u << i->slot[id];
+        given++;
+    }
+    if (given && given != views)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: slots: wanted none or all of %u views, found %u", op, views, given);
+    if (used & (used + 1))
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: slots: wanted 0, 1, 2 ... without a gap, found mask 0x%x", op, used);
+    if (given) {
+        for (p->slot_count = 0; used >> p->slot_count; p->slot_count++)
+            continue;
+    } else {
+        bool fits = views <= context->limits.max_storage_buffers;
+        for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
+            if (i->views & BIT(id))
+                p->slot[id] = fits ? id : documented_slot(i->op, id);
+        p->slot_count = compact_slots(i, p->slot);
+    }
+    if (p->slot_count > context->limits.max_storage_buffers)
+        return rhumb_fail(context, RHUMB_ERROR_LIMIT,
+                          "%s: slots: wanted %u storage buffers, the device has %u", op,
+                          p->slot_count, context->limits.max_storage_buffers);
+    return RHUMB_OK;
+}
+
+/* ---- Cost */
+static void count_cost(rhumb_resolved *r)
+{
+    const rhumb_plan_info *i = &r->info;
+    rhumb_plan_properties *p = &r->properties;
+    uint64_t q = (uint64_t)i->heads * i->max_q_length * i->head_dim;
+    if (i->op == RHUMB_OP_ROTATE) {
+        const uint32_t in[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K},
+                       out[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
+        const uint32_t heads[] = {i->heads, i->kv_heads};
+        for (uint32_t n = 0; n < 2; n++) {
+            if (!(i->views & BIT(in[n])))
+                continue;
+            bool apart = i->views & BIT(out[n]);
+            uint64_t rows = (uint64_t)heads[n] * i->max_q_length;
+            uint32_t size = rhumb_dtype_size(i->dtype[in[n]]);
+            p->bytes += rows * (apart ? i->head_dim * (size + rhumb_dtype_size(i->dtype[out[n]]))
+                                      : 2 * r->rotary.rotary_dim * size);
+            p->flops += rows * 3 * r->rotary.rotary_dim;
+        }
+        return;
+    }
+    p->flops =
+        2 * (uint64_t)i->heads * i->max_q_length * i->max_k_length * (i->head_dim + i->value_dim);
+    p->bytes = q * rhumb_dtype_size(i->dtype[RHUMB_VIEW_Q]) +
+               (uint64_t)i->heads * i->max_q_length * i->value_dim *
+                   rhumb_dtype_size(i->dtype[RHUMB_VIEW_O]) +
+               (uint64_t)i->kv_heads * i->max_k_length *
+                   (i->head_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_K]) +
+                    i->value_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_V]));
+}
+
+/* ---- Plan */
+static rhumb_result resolve(const rhumb_context *context, const rhumb_plan_info *given,
+                            rhumb_resolved *r)
+{
+    rhumb_plan_info *i = &r->info;
+    memset(r, 0, sizeof *r);
+    rhumb_init_plan_info(i, RHUMB_OP_ROTATE);
+    rhumb_init_plan_properties(&r->properties);
+    RHUMB_TRY(
+        rhumb_adopt(context, "plan", "rhumb_plan_info", given, RHUMB_TYPE_PLAN_INFO, i, sizeof *i));
+    size_t row = 0;
+    while (row < COUNT(ops) && ops[row].op != i->op)
+        row++;
+    if (row == COUNT(ops))
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "plan: op: wanted a rhumb_op, found %d",
+                          (int)i->op);
+    const char *op = ops[row].name;
+
+    if (i->kv_heads == RHUMB_SAME)
+        i->kv_heads = i->heads;
+    if (i->value_dim == RHUMB_SAME)
+        i->value_dim = i->head_dim;
+    if (i->max_k_length == RHUMB_SAME)
+        i->max_k_length = i->max_q_length;
+    RHUMB_TRY(check_sizes(context, op, i));
+    RHUMB_TRY(check_views(context, op, row, i));
+    RHUMB_TRY(check_mask_order(context, op, i));
+    if (i->scale >= RHUMB_SCALE_AUTO)
+        i->scale = (float)(1.0 / sqrt((double)i->head_dim));
+    if (i->op == RHUMB_OP_ROTATE && !i->rotary)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "rotate: rotary: wanted a rotary scheme struct, found NULL");
+    if (i->scheme)
+        return rhumb_fail(
+            context, RHUMB_ERROR_UNSUPPORTED,
+            "%s: scheme: wanted NULL, found a struct of type %u; no relative scheme is known", op,
+            ((const rhumb_header *)i->scheme)->type);
+    if (i->rotary) {
+        RHUMB_TRY(rhumb_resolve_rotary(context, i->rotary, i->head_dim, &r->rotary));
+        r->has_rotary = true;
+    }
+    RHUMB_TRY(assign_slots(context, op, r));
+    RHUMB_TRY(rhumb_choose_variant(context, r));
+
+    rhumb_plan_properties *p = &r->properties;
+    p->constants_size = sizeof(struct rhumb_constants_block);
+    p->bindings_size = sizeof(struct rhumb_bindings_block);
+    p->src_stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    p->src_access =
+        VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_UNIFORM_READ_BIT;
+    p->dst_stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    p->dst_access = VK_ACCESS_SHADER_WRITE_BIT;
+    count_cost(r);
+    i->rotary = NULL; /* copied above; the caller's structs are not looked at again */
+    i->scheme = NULL;
+    return RHUMB_OK;
+}
+
+rhumb_result rhumb_query_plan(rhumb_context *context, const rhumb_plan_info *info,
+                              rhumb_plan_properties *properties)
+{
+    rhumb_resolved resolved;
+    if (!context)
+        return rhumb_fail(NULL, RHUMB_ERROR_ARGUMENT,
+                          "query_plan: context: wanted one, found NULL");
+    RHUMB_TRY(resolve(context, info, &resolved));
+    return rhumb_give(context, "query_plan", "rhumb_plan_properties", properties,
+                      RHUMB_TYPE_PLAN_PROPERTIES, &resolved.properties, sizeof resolved.properties);
+}
+
+static rhumb_result create_layouts(rhumb_plan *plan)
+{
+    rhumb_context *context = plan->context;
+    const VkDescriptorSetLayoutBinding bindings[] = {
+        {.binding = BINDING_MEMORY,
+         .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+         .descriptorCount = plan->resolved.properties.slot_count,
+         .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT},
+        {.binding = BINDING_CONSTANTS,
+         .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC,
+         .descriptorCount = 1,
+         .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT},
+        {.binding = BINDING_BINDINGS,
+         .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC,
+         .descriptorCount = 1,
+         .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT},
+    };
+    const VkDescriptorSetLayoutCreateInfo set_info = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+        .bindingCount = COUNT(bindings),
+        .pBindings = bindings,
+    };
+    VkResult result =
+        context->vk.CreateDescriptorSetLayout(context->device, &set_info, NULL, &plan->set_layout);
+    if (result != VK_SUCCESS) {
+        plan->set_layout = VK_NULL_HANDLE;
+        return rhumb_fail_vk(context, result, "create_plan: vkCreateDescriptorSetLayout");
+    }
+    rhumb_set_name(context, VK_OBJECT_TYPE_DESCRIPTOR_SET_LAYOUT, (uint64_t)plan->set_layout,
+                   plan->name, "set layout");
+    const VkPushConstantRange push = {.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+                                      .size = sizeof(struct rhumb_push)};
+    const VkPipelineLayoutCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+        .setLayoutCount = 1,
+        .pSetLayouts = &plan->set_layout,
+        .pushConstantRangeCount = 1,
+        .pPushConstantRanges = &push,
+    };
+    result = context->vk.CreatePipelineLayout(context->device, &info, NULL, &plan->layout);
+    if (result != VK_SUCCESS) {
+        plan->layout = VK_NULL_HANDLE;
+        return rhumb_fail_vk(context, result, "create_plan: vkCreatePipelineLayout");
+    }
+    rhumb_set_name(context, VK_OBJECT_TYPE_PIPELINE_LAYOUT, (uint64_t)plan->layout, plan->name,
+                   "pipeline layout");
+    return RHUMB_OK;
+}
+
+rhumb_result rhumb_create_plan(rhumb_context *context, const rhumb_plan_info *info,
+                               rhumb_plan **out)
+{
+    if (!context || !out)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "create_plan: wanted a context and a place for the plan, "
+                          "found NULL");
+    *out = NULL;
+    RHUMB_TRY(rhumb_check_lost(context));
+    rhumb_plan *plan = rhumb_allocate(context, sizeof *plan);
+    if (!plan)
+        return rhumb_fail(context, RHUMB_ERROR_HOST_MEMORY,
+                          "create_plan: no host memory for %zu bytes", sizeof *plan);
+    plan->context = context;
+    rhumb_result result = resolve(context, info, &plan->resolved);
+    if (result != RHUMB_OK)
+        goto fail;
+    const char *name = plan->resolved.info.name;
+    snprintf(plan->name, sizeof plan->name, "%s", name ? name : op_name(plan->resolved.info.op));
+    plan->resolved.info.name = NULL;
+    result = create_layouts(plan);
+    if (result != RHUMB_OK)
+        goto fail;
+    for (uint32_t i = 0; i < plan->resolved.pipeline_count; i++) {
+        result = rhumb_acquire_pipeline(context, &plan->resolved.keys[i], plan->layout,
+                                        &plan->pipelines[i]);
+        if (result != RHUMB_OK)
+            goto fail;
+    }
+    rhumb_log(context, RHUMB_LOG_INFO, "%s: %s", plan->name, plan->resolved.properties.reason);
+    *out = plan;
+    return RHUMB_OK;
+fail:
+    rhumb_destroy_plan(plan);
+    return result;
+}
+
+void rhumb_destroy_plan(rhumb_plan *plan)
+{
+    if (!plan)
+        return;
+    rhumb_context *context = plan->context;
+    for (uint32_t i = 0; i < RHUMB_PLAN_PIPELINES; i++)
+        rhumb_release_pipeline(context, plan->pipelines[i]);
+    if (plan->layout)
+        context->vk.DestroyPipelineLayout(context->device, plan->layout, NULL);
+    if (plan->set_layout)
+        context->vk.DestroyDescriptorSetLayout(context->device, plan->set_layout, NULL);
+    rhumb_release(context, plan);
+}
+
+rhumb_result rhumb_get_plan_properties(const rhumb_plan *plan, rhumb_plan_properties *properties)
+{
+    if (!plan)
+        return rhumb_fail(NULL, RHUMB_ERROR_ARGUMENT,
+                          "get_plan_properties: plan: wanted one, found NULL");
+    return rhumb_give(plan->context, "get_plan_properties", "rhumb_plan_properties", properties,
+                      RHUMB_TYPE_PLAN_PROPERTIES, &plan->resolved.properties,
+                      sizeof plan->resolved.properties);
+}
+
+/* round(2^64 f / 2 pi) modulo 2^64, as {low, high}. */
+static void write_turns(long double frequency, uint32_t words[2])
+{
+    const long double two_pi = 6.283185307179586476925286766559005768L;
+    long double turns = fmodl(frequency / two_pi, 1.0L);
+    long double high = floorl(turns * 4294967296.0L);
+    long double low = roundl((turns * 4294967296.0L - high) * 4294967296.0L);
+    if (low >= 4294967296.0L) {
+        low = 0;
+        high += 1;
+    }
+    words[0] = (uint32_t)low;
+    words[1] = high >= 4294967296.0L ? 0 : (uint32_t)high;
+}
+
+rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, uint32_t new_length,
+                                   void *memory, size_t size)
+{
+    struct rhumb_constants_block block = {0};
+    (void)old_length; /* no rotary kind here depends on lengths */
+    (void)new_length;
+    if (!plan || !memory)
+        return rhumb_fail(plan ? plan->context : NULL, RHUMB_ERROR_ARGUMENT,
+                          "write_constants: wanted a plan and memory, found NULL");
+    if (size < sizeof block)
+        return rhumb_fail(plan->context, RHUMB_ERROR_ARGUMENT,
+                          "write_constants: size: wanted at least %zu, found %zu", sizeof block,
+                          size);
+    const rhumb_plan_info *i = &plan->resolved.info;
+    const rhumb_rotary *rotary = &plan->resolved.rotary;
+    block.head_dim = i->head_dim;
+    block.value_dim = i->value_dim;
+    block.heads = i->heads;
+    block.kv_heads = i->kv_heads;
+    block.rotary_dim = rotary->rotary_dim;
+    block.rotary_offset = rotary->rotary_offset;
+    block.magnitude = (float)rotary->magnitude;
+    block.scale_log2 = (float)((double)i->scale * 1.4426950408889634);
+    block.mask_order = (uint32_t)i->mask_order;
+    for (uint32_t p = 0; p < rotary->rotary_dim / 2; p++)
+        write_turns(rotary->frequency[p], &block.turns[p / 2][p % 2 * 2]);
+    memcpy(memory, &block, sizeof block);
+    return RHUMB_OK;
+}

@@ -1,0 +1,317 @@
+/* From limits to kernels: the one place where variants, tiles and work-group sizes are chosen. */
+#include "internal.h"
+
+#include <stdio.h>
+
+#define BIT(id) RHUMB_VIEW_BIT(id)
+
+static void set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_kernel kernel,
+                       bool aligned)
+{
+    key->kernel = kernel;
+    key->spec[SPEC_SLOT_COUNT] = r->properties.slot_count;
+    key->spec[SPEC_VIEWS] = r->info.views;
+    key->spec[SPEC_ALIGNED] = aligned;
+    key->spec[SPEC_PAIRING] = r->has_rotary ? r->rotary.pairing : PAIRING_NONE;
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
+        bool present = r->info.views & BIT(id);
+        key->spec[SPEC_SLOT + id] = present ? r->properties.slot[id] : 0;
+        key->spec[SPEC_DTYPE + id] = present ? (uint32_t)r->info.dtype[id] : DTYPE_F32;
+    }
+}
+
+/* ---- ROTATE */
+static void set_rotate(rhumb_resolved *r, uint32_t index)
+{
+    rhumb_pipeline_key *key = &r->keys[index];
+    set_common(r, key, RHUMB_KERNEL_ROTATE, index == RHUMB_FAST_ALIGNMENT);
+    key->spec[SPEC_WORKGROUP] = ROTATE_INVOCATIONS;
+    const uint32_t in[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K};
+    const uint32_t out[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!(r->info.views & BIT(in[i])) || (r->info.views & BIT(out[i])))
+            continue;
+        key->spec[SPEC_IN_PLACE] |= BIT(in[i]);
+        key->spec[SPEC_SLOT + out[i]] = key->spec[SPEC_SLOT + in[i]];
+        key->spec[SPEC_DTYPE + out[i]] = key->spec[SPEC_DTYPE + in[i]];
+    }
+    r->rows_per_group[index] = 1;
+}
+
+static rhumb_result choose_rotate(const rhumb_context *context, rhumb_resolved *r)
+{
+    const rhumb_rotary *rotary = &r->rotary;
+    if (r->info.variant != RHUMB_VARIANT_AUTO && r->info.variant != RHUMB_VARIANT_GENERIC)
+        return rhumb_fail(
+            context, RHUMB_ERROR_UNSUPPORTED,
+            "rotate: variant: wanted RHUMB_VARIANT_AUTO or RHUMB_VARIANT_GENERIC, found %d",
+            (int)r->info.variant);
+    uint32_t run = rotary->pairing == PAIRING_HALF ? 2 * ROTATE_PAIRS : ROTATE_PAIRS;
+    bool vectors = r->info.head_dim % 4 == 0 && rotary->rotary_offset % 4 == 0 &&
+                   rotary->rotary_dim % run == 0;
+    r->pipeline_count = vectors ? 2 : 1;
+    set_rotate(r, RHUMB_ANY_ALIGNMENT);
+    if (vectors)
+        set_rotate(r, RHUMB_FAST_ALIGNMENT);
+    rhumb_plan_properties *p = &r->properties;
+    p->variant = RHUMB_VARIANT_GENERIC;
+    p->invocations = ROTATE_INVOCATIONS;
+    p->shared_bytes = 0;
+    snprintf(p->reason, sizeof p->reason, "rotate: one kernel for all shapes; %s",
+             vectors ? "vector accesses where rows start at multiples of 4 elements"
+                     : "scalar accesses: head_dim or the rotary window is no multiple of a vector");
+    return RHUMB_OK;
+}
+
+/* ---- ATTENTION */
+struct tile {
+    uint32_t workgroup, keys, head_chunk, value_chunk, shared_bytes;
+    bool subgroup;
+};
+
+static uint32_t tile_bytes(const struct tile *t)
+{
+    uint32_t groups = t->workgroup / TILE_LANES;
+    uint32_t rows = groups * TILE_ROWS;
+    uint32_t step = TILE_LANES * t->keys;
+    uint32_t widest = t->head_chunk > t->value_chunk ? t->head_chunk : t->value_chunk;
+    uint32_t bytes = rows * t->head_chunk * 4 + step * (widest * 4 + 16) + step * (groups + 1) * 16;
+    return t->subgroup ? bytes : bytes + TILE_LANES * (groups + 1) * 16;
+}
+
+/* The widest chunk of `dim` channels that is a multiple of 16, divides dim and is at most `most`. */
+static uint32_t widest_chunk(uint32_t dim, uint32_t most)
+{
+    for (uint32_t parts = 1; parts <= dim / 16; parts++)
+        if (dim % parts == 0 && dim / parts % 16 == 0 && dim / parts <= most)
+            return dim / parts;
+    return 0;
+}
+
+#define TILE_MAX_DIM 256 /* more channels of the output than a lane has registers for */
+
+static bool tile_shape_fits(const rhumb_resolved *r, char *why, size_t size)
+{
+    const rhumb_plan_info *i = &r->info;
+    if (i->head_dim % 16 || i->value_dim % 16 || i->head_dim > TILE_MAX_DIM ||
+        i->value_dim > TILE_MAX_DIM) {
+        snprintf(why, size,
+                 "wanted head_dim and value_dim in multiples of 16 up to %d, found %u and %u",
+                 TILE_MAX_DIM, i->head_dim, i->value_dim);
+        return false;
+    }
+    if (r->has_rotary && (r->rotary.rotary_dim % 4 || r->rotary.rotary_offset % 2)) {
+        snprintf(why, size,
+                 "wanted a rotary_dim in multiples of 4 at an even offset, found %u at %u",
+                 r->rotary.rotary_dim, r->rotary.rotary_offset);
+        return false;
+    }
+    return true;
+}
+
+/* Lanes of a row group exchange maxima by shuffles where they share a subgroup. */
+static bool shuffles(const rhumb_limits *l)
+{
+    return l->subgroup_size >= TILE_LANES && l->subgroup_size % TILE_LANES == 0 &&
+           (l->subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
+}
+
+static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, struct tile *tile,
+                        char *why, size_t size)
+{
+    static const struct {
+        uint32_t workgroup, keys;
+    } forms[] = {{128, 4}, {64, 4}, {64, 2}, {64, 1}, {32, 1}};
+    const rhumb_limits *l = &context->limits;
+    uint32_t smallest = UINT32_MAX;
+    if (!tile_shape_fits(r, why, size))
+        return false;
+    /* Q is rotated as a whole head, so its channels are not cut then. */
+    for (uint32_t parts = 1; parts <= (r->has_rotary ? 1u : 4u); parts *= 2) {
+        if (r->info.head_dim % (16 * parts))
+            break;
+        for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
+            struct tile t = {
+                .workgroup = forms[f].workgroup, .keys = forms[f].keys, .subgroup = shuffles(l)};
+            t.head_chunk = r->info.head_dim / parts;
+            t.value_chunk = widest_chunk(r->info.value_dim, t.head_chunk);
+            t.shared_bytes = tile_bytes(&t);
+            if (t.shared_bytes < smallest)
+                smallest = t.shared_bytes;
+            if (t.shared_bytes <= l->max_shared_bytes && t.workgroup <= l->max_invocations) {
+                *tile = t;
+                return true;
+            }
+        }
+    }
+    snprintf(why, size, "wanted %u bytes of shared memory, the device has %u", smallest,
+             l->max_shared_bytes);
+    return false;
+}
+
+struct decode {
+    uint32_t rows, lanes, shared_bytes;
+};
+
+#define DECODE_REGISTERS 128 /* floats of Q and O that a lane may hold */
+
+static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r, struct decode *d,
+                          char *why, size_t size)
+{
+    const rhumb_plan_info *i = &r->info;
+    uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * i->max_q_length;
+    if (i->head_dim > TILE_MAX_DIM || i->value_dim > TILE_MAX_DIM || i->head_dim % 16 ||
+        i->value_dim % 16) {
+        snprintf(why, size,
+                 "wanted head_dim and value_dim in multiples of 16 up to %d, found %u and %u",
+                 TILE_MAX_DIM, i->head_dim, i->value_dim);
+        return false;
+    }
+    /* The most lanes that leave each 8 channels or more; 4 lanes always divide. */
+    d->lanes = 4;
+    for (uint32_t lanes = 32; lanes > 4; lanes /= 2) {
+        if (i->head_dim % (4 * lanes) == 0 && i->value_dim % (4 * lanes) == 0 &&
+            i->head_dim / lanes >= 8) {
+            d->lanes = lanes;
+            break;
+        }
+    }
+    uint32_t channels = (i->head_dim + i->value_dim) / d->lanes;
+    d->rows = 1;
+    while (d->rows < rows && d->rows < DECODE_MAX_ROWS &&
+           2 * d->rows * channels <= DECODE_REGISTERS)
+        d->rows *= 2;
+    uint32_t streams = DECODE_INVOCATIONS / d->lanes;
+    uint32_t q_floats = d->rows * i->head_dim;
+    uint32_t merge_floats = streams * i->value_dim;
+    d->shared_bytes = 4 * ((q_floats > merge_floats ? q_floats : merge_floats) +
+                           d->rows * DECODE_INVOCATIONS + d->rows * streams + 2 * streams);
+    if (d->shared_bytes > context->limits.max_shared_bytes) {
+        snprintf(why, size, "wanted %u bytes of shared memory, the device has %u", d->shared_bytes,
+                 context->limits.max_shared_bytes);
+        return false;
+    }
+    return true;
+}
+
+/* More rows than this and reading K and V once per tile of rows costs more than the tile form's staging. */
+static bool few_rows(const rhumb_resolved *r)
+{
+    return (uint64_t)(r->info.heads / r->info.kv_heads) * r->info.max_q_length <= DECODE_MAX_ROWS;
+}
+
+static void set_generic(rhumb_resolved *r)
+{
+    set_common(r, &r->keys[RHUMB_ANY_ALIGNMENT], RHUMB_KERNEL_ATTENTION_GENERIC, false);
+    r->rows_per_group[RHUMB_ANY_ALIGNMENT] = GENERIC_ROWS;
+    r->pipeline_count = 1;
+    rhumb_plan_properties *p = &r->properties;
+    p->variant = RHUMB_VARIANT_GENERIC;
+    p->invocations = GENERIC_INVOCATIONS;
+    p->shared_bytes = 16 * (RHUMB_MAX_HEAD_DIM + GENERIC_INVOCATIONS + 2 * GENERIC_KEYS);
+    p->rows_per_group = GENERIC_ROWS;
+    p->keys_per_step = GENERIC_KEYS;
+}
+
+static void set_tile(rhumb_resolved *r, const struct tile *t)
+{
+    rhumb_pipeline_key *key = &r->keys[RHUMB_FAST_ALIGNMENT];
+    rhumb_plan_properties *p = &r->properties;
+    set_common(r, key,
+               t->subgroup ? RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP : RHUMB_KERNEL_ATTENTION_TILE,
+               true);
+    key->spec[SPEC_WORKGROUP] = t->workgroup;
+    key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
+    key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
+    key->spec[SPEC_HEAD_CHUNK] = t->head_chunk;
+    key->spec[SPEC_VALUE_CHUNK] = t->value_chunk;
+    key->spec[SPEC_KEYS] = t->keys;
+    r->rows_per_group[RHUMB_FAST_ALIGNMENT] = t->workgroup / TILE_LANES * TILE_ROWS;
+    r->pipeline_count = 2;
+    p->variant = RHUMB_VARIANT_TILE;
+    p->invocations = t->workgroup;
+    p->shared_bytes = t->shared_bytes;
+    p->rows_per_group = r->rows_per_group[RHUMB_FAST_ALIGNMENT];
+    p->keys_per_step = TILE_LANES * t->keys;
+    snprintf(p->reason, sizeof p->reason,
+             "attention: tile of %u rows x %u keys, %u channels staged at a time, %s",
+             p->rows_per_group, p->keys_per_step, t->head_chunk,
+             t->subgroup ? "shuffles" : "shared-memory maxima");
+}
+
+static void set_decode(rhumb_resolved *r, const struct decode *d)
+{
+    rhumb_pipeline_key *key = &r->keys[RHUMB_FAST_ALIGNMENT];
+    rhumb_plan_properties *p = &r->properties;
+    set_common(r, key, RHUMB_KERNEL_ATTENTION_DECODE, true);
+    key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
+    key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
+    key->spec[SPEC_KEYS] = d->rows;
+    key->spec[SPEC_LANES] = d->lanes;
+    r->rows_per_group[RHUMB_FAST_ALIGNMENT] = d->rows;
+    r->pipeline_count = 2;
+    p->variant = RHUMB_VARIANT_DECODE;
+    p->invocations = DECODE_INVOCATIONS;
+    p->shared_bytes = d->shared_bytes;
+    p->rows_per_group = d->rows;
+    p->keys_per_step = DECODE_INVOCATIONS / d->lanes;
+    snprintf(p->reason, sizeof p->reason,
+             "attention: %u rows of a kv head at once, %u lanes a key, %u keys a step", d->rows,
+             d->lanes, p->keys_per_step);
+}
+
+/* A named variant that does not fit: on account of the shape, or of the device. */
+static rhumb_result refuse(const rhumb_context *context, const char *variant, const char *why)
+{
+    return rhumb_fail(context, strstr(why, "bytes") ? RHUMB_ERROR_LIMIT : RHUMB_ERROR_UNSUPPORTED,
+                      "attention: variant %s: %s", variant, why);
+}
+
+static rhumb_result choose_attention(const rhumb_context *context, rhumb_resolved *r)
+{
+    struct tile tile = {0};
+    struct decode decode = {0};
+    char tile_why[128] = "";
+    char decode_why[128] = "";
+    bool tile_fits = choose_tile(context, r, &tile, tile_why, sizeof tile_why);
+    bool decode_fits = choose_decode(context, r, &decode, decode_why, sizeof decode_why);
+    set_generic(r);
+    switch (r->info.variant) {
+    case RHUMB_VARIANT_GENERIC:
+        snprintf(r->properties.reason, sizeof r->properties.reason,
+                 "attention: generic form asked for");
+        return RHUMB_OK;
+    case RHUMB_VARIANT_TILE:
+        if (!tile_fits)
+            return refuse(context, "tile", tile_why);
+        set_tile(r, &tile);
+        return RHUMB_OK;
+    case RHUMB_VARIANT_DECODE:
+        if (!decode_fits)
+            return refuse(context, "decode", decode_why);
+        set_decode(r, &decode);
+        return RHUMB_OK;
+    case RHUMB_VARIANT_AUTO: break;
+    default:
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "attention: variant: wanted a rhumb_variant, found %d",
+                          (int)r->info.variant);
+    }
+    if (few_rows(r) && decode_fits)
+        set_decode(r, &decode);
+    else if (tile_fits)
+        set_tile(r, &tile);
+    else
+        snprintf(r->properties.reason, sizeof r->properties.reason,
+                 "attention: generic form; the tile form %s", tile_why);
+    return RHUMB_OK;
+}
+
+rhumb_result rhumb_choose_variant(const rhumb_context *context, rhumb_resolved *resolved)
+{
+    rhumb_result result = resolved->info.op == RHUMB_OP_ROTATE
+                              ? choose_rotate(context, resolved)
+                              : choose_attention(context, resolved);
+    resolved->properties.pipeline_count = resolved->pipeline_count;
+    return result;
+}

@@ -1,0 +1,202 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// ATTENTION, any head size and any alignment: O[b, h, a] = sum_j softmax_j(scale q_a . k_j) v_j over the
+// visible keys, online softmax, no buffer of size Lq x Lk.
+//
+//   Q [B, H, Lq, D], K [B, Hkv, Lk, D], V [B, Hkv, Lk, DV], O [B, H, Lq, DV]; D and DV at run time.
+//
+// A work group owns GENERIC_ROWS rows (components of a vec4) and walks blocks of GENERIC_KEYS keys:
+//   scores   four lanes share one key, each takes every fourth run of four channels
+//   softmax  one lane a key
+//   values   one lane a channel, up to CHANNELS of them
+#include "rhumb_shared.h"
+#include "lib/io.glsl"
+#include "lib/position.glsl"
+#include "lib/trig.glsl"
+#include "lib/rows.glsl"
+
+layout(local_size_x = GENERIC_INVOCATIONS) in;
+layout(constant_id = SPEC_PAIRING) const uint PAIRING = PAIRING_NONE;
+
+RHUMB_READ_VIEW(q, VIEW_Q)
+RHUMB_READ_VIEW(k, VIEW_K)
+RHUMB_READ_VIEW(v, VIEW_V)
+RHUMB_WRITE_VIEW(o, VIEW_O)
+
+const uint PARTS = GENERIC_INVOCATIONS / GENERIC_KEYS;
+const uint CHANNELS = (RHUMB_MAX_HEAD_DIM + GENERIC_INVOCATIONS - 1) / GENERIC_INVOCATIONS;
+
+shared vec4 rows[RHUMB_MAX_HEAD_DIM];                // Q, later O: [channel] x 4 rows
+shared vec4 partial[PARTS * GENERIC_KEYS];
+shared vec4 scores[GENERIC_KEYS];
+shared vec4 weights[GENERIC_KEYS];
+
+Tile tile;
+Lengths len;
+uvec4 row_a;      // query row of each of the four rows
+bvec4 row_exists;
+ivec4 row_pos;    // INDEX: a + q_offset; POSITION: from the view
+
+void load_rows(uint lane)
+{
+    uint d_count = constants.head_dim;
+    uvec4 at;
+    [[unroll]] for (uint r = 0u; r < 4u; r++)
+        at[r] = q_at(tile.b, row_head(tile, tile.first + r), row_a[r]);
+    for (uint d = lane; d < d_count; d += GENERIC_INVOCATIONS) {
+        vec4 x = vec4(0.0);
+        [[unroll]] for (uint r = 0u; r < 4u; r++)
+            if (row_exists[r])
+                x[r] = q_load(at[r] + d);
+        rows[d] = x * constants.scale_log2;
+    }
+    barrier();
+    if (PAIRING == PAIRING_NONE)
+        return;
+    uint pairs = constants.rotary_dim / 2u;
+    for (uint i = lane; i < pairs; i += GENERIC_INVOCATIONS) {
+        uint first = constants.rotary_offset + (PAIRING == PAIRING_HALF ? i : 2u * i);
+        uint second = first + (PAIRING == PAIRING_HALF ? pairs : 1u);
+        vec4 c, s;
+        [[unroll]] for (uint r = 0u; r < 4u; r++) {
+            int p = row_exists[r] ? position_q(tile.b, row_a[r], len.q_offset) : 0;
+            vec2 cs = rotary_cos_sin(p, i);
+            c[r] = cs.x;
+            s[r] = cs.y;
+        }
+        vec4 x = rows[first];
+        vec4 y = rows[second];
+        rows[first] = x * c - y * s;
+        rows[second] = x * s + y * c;
+    }
+    barrier();
+}
+
+// Part of the dot products of key j with the four rows.
+vec4 partial_scores(uint j, uint part)
+{
+    uint at = k_at(tile.b, tile.kv_head, j);
+    uint whole = constants.head_dim & ~3u;
+    vec4 s = vec4(0.0);
+    for (uint d = 4u * part; d < whole; d += 4u * PARTS) {
+        vec4 x = k_load4(at + d);
+        s += x.x * rows[d] + x.y * rows[d + 1u] + x.z * rows[d + 2u] + x.w * rows[d + 3u];
+    }
+    if (whole + part < constants.head_dim)
+        s += k_load(at + whole + part) * rows[whole + part];
+    return s;
+}
+
+// Scores of key j, LOWEST where it is hidden.
+vec4 masked_scores(uint j, uint key)
+{
+    vec4 s = partial[key];
+    [[unroll]] for (uint part = 1u; part < PARTS; part++)
+        s += partial[part * GENERIC_KEYS + key];
+    int p = constants.mask_order == MASK_ORDER_POSITION ? position_k(tile.b, j) : int(j);
+    [[unroll]] for (uint r = 0u; r < 4u; r++)
+        s[r] = distance_visible(row_pos[r] - p) ? s[r] : LOWEST;
+    return s;
+}
+
+void store_rows(uint lane)
+{
+    uint d_count = constants.value_dim;
+    for (uint r = 0u; r < 4u; r++) {
+        if (!row_exists[r])
+            continue;
+        uint at = o_at(tile.b, row_head(tile, tile.first + r), row_a[r]);
+        // Whole words where the row fills them: units of two elements, starting at an even index.
+        uint skew = at & 1u;
+        for (uint u = lane; 2u * u < d_count + skew; u += GENERIC_INVOCATIONS) {
+            uint d = u == 0u ? 0u : 2u * u - skew;
+            uint end = min(2u * u - skew + 2u, d_count);
+            vec4 x = vec4(rows[d][r], end - d > 1u ? rows[d + 1u][r] : 0.0, 0.0, 0.0);
+            o_store4(at + d, x, end - d);
+        }
+    }
+}
+
+void main()
+{
+    uint lane = gl_LocalInvocationID.x;
+    bool exists = tile_of_group(GENERIC_ROWS, tile);
+    if (!exists) // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
+        tile = Tile(0u, 0u, 0u);
+    len = lengths_of(tile.b, true, exists && lane == 0u && tile.first == 0u && tile.kv_head == 0u);
+    uint row_count = uint(len.q) * heads_per_kv_head();
+    if (!exists)
+        row_count = 0u;
+
+    [[unroll]] for (uint r = 0u; r < 4u; r++) {
+        uint t = tile.first + r;
+        row_exists[r] = t < row_count;
+        row_a[r] = row_exists[r] ? row_index(t) : 0u;
+        row_pos[r] = int(row_a[r]) + len.q_offset;
+        if (row_exists[r] && constants.mask_order == MASK_ORDER_POSITION)
+            row_pos[r] = position_q(tile.b, row_a[r], len.q_offset);
+    }
+    load_rows(lane);
+
+    uint last = min(tile.first + GENERIC_ROWS, row_count);
+    ivec2 range = tile.first < row_count ? key_range(row_index(tile.first), row_index(last - 1u), len) : ivec2(0);
+    uint key = lane % GENERIC_KEYS;
+    uint part = lane / GENERIC_KEYS;
+
+    vec4 acc[CHANNELS];
+    [[unroll]] for (uint i = 0u; i < CHANNELS; i++)
+        acc[i] = vec4(0.0);
+    vec4 row_max = vec4(LOWEST);
+    vec4 row_sum = vec4(0.0);
+
+    // Blocks are aligned to key 0: the sum of a row has one order, whatever is skipped around it.
+    for (int block = (range.x / GENERIC_KEYS) * GENERIC_KEYS; block < range.y; block += GENERIC_KEYS) {
+        uint j = uint(block) + key;
+        bool in_range = int(j) < range.y;
+        partial[part * GENERIC_KEYS + key] = in_range ? partial_scores(j, part) : vec4(0.0);
+        barrier();
+        vec4 s = vec4(LOWEST);
+        if (part == 0u) {
+            if (in_range)
+                s = masked_scores(j, key);
+            scores[key] = s;
+        }
+        barrier();
+        vec4 new_max = row_max;
+        for (uint i = 0u; i < GENERIC_KEYS; i++)
+            new_max = max(new_max, scores[i]);
+        if (part == 0u)
+            weights[key] = mix(exp2(s - new_max), vec4(0.0), lessThan(s, vec4(HIDDEN_BELOW)));
+        barrier();
+        vec4 shrink = exp2(row_max - new_max);
+        row_max = new_max;
+        row_sum *= shrink;
+        for (uint i = 0u; i < GENERIC_KEYS; i++)
+            row_sum += weights[i];
+        uint count = uint(min(range.y - block, GENERIC_KEYS));
+        [[unroll]] for (uint i = 0u; i < CHANNELS; i++) {
+            uint d = lane + i * GENERIC_INVOCATIONS;
+            if (d < constants.value_dim) {
+                vec4 sum = acc[i] * shrink;
+                for (uint c = 0u; c < count; c++) {
+                    vec4 w = weights[c];
+                    float x = v_load(v_at(tile.b, tile.kv_head, uint(block) + c) + d);
+                    // A hidden key may hold anything, NaN included.
+                    sum += mix(w * x, vec4(0.0), equal(w, vec4(0.0)));
+                }
+                acc[i] = sum;
+            }
+        }
+    }
+
+    barrier();
+    vec4 norm = mix(1.0 / row_sum, vec4(0.0), equal(row_sum, vec4(0.0)));
+    [[unroll]] for (uint i = 0u; i < CHANNELS; i++) {
+        uint d = lane + i * GENERIC_INVOCATIONS;
+        if (d < constants.value_dim)
+            rows[d] = acc[i] * norm;
+    }
+    barrier();
+    store_rows(lane);
+}

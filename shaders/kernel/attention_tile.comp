@@ -1,0 +1,287 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#ifdef RHUMB_SUBGROUP
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
+// ATTENTION, prefill: O[b, h, a] = sum_j softmax_j(scale q_a . k_j) v_j over the visible keys, by tiles of
+// rows and keys in shared memory.
+//
+//   Q [B, H, Lq, D], K [B, Hkv, Lk, D], V [B, Hkv, Lk, DV], O [B, H, Lq, DV]; D and DV multiples of 16.
+//
+// A work group is GROUPS row groups of TILE_LANES lanes. A lane owns TILE_ROWS rows, KEYS keys of each step
+// (lane + TILE_LANES j, so that lanes read K without bank conflicts) and DV / TILE_LANES channels of the
+// output, in pairs 16 channels apart. The same rows in both products: maximum, sum and rescale stay in
+// registers. Channels are staged in chunks (HEAD_CHUNK of Q and K, VALUE_CHUNK of V) where shared memory
+// does not hold a whole head; Q is then staged again for every step.
+//
+//   step: stage K | S = Q K^T | row maximum over lanes | P = exp2(S - max) to shared, stage V | O += P V
+#include "rhumb_shared.h"
+#include "lib/io.glsl"
+#include "lib/position.glsl"
+#include "lib/trig.glsl"
+#include "lib/rows.glsl"
+
+layout(local_size_x_id = SPEC_WORKGROUP) in;
+layout(constant_id = SPEC_WORKGROUP) const uint WORKGROUP = 128u;
+layout(constant_id = SPEC_PAIRING) const uint PAIRING = PAIRING_NONE;
+layout(constant_id = SPEC_HEAD_DIM) const uint HEAD_DIM = 64u;
+layout(constant_id = SPEC_VALUE_DIM) const uint VALUE_DIM = 64u;
+layout(constant_id = SPEC_HEAD_CHUNK) const uint HEAD_CHUNK = 64u;
+layout(constant_id = SPEC_VALUE_CHUNK) const uint VALUE_CHUNK = 64u;
+layout(constant_id = SPEC_KEYS) const uint KEYS = 4u;
+
+const uint GROUPS = WORKGROUP / TILE_LANES;
+const uint ROWS = GROUPS * TILE_ROWS;
+const uint STEP = TILE_LANES * KEYS;
+const uint HEAD_CHUNKS = HEAD_DIM / HEAD_CHUNK;
+const uint VALUE_CHUNKS = VALUE_DIM / VALUE_CHUNK;
+const uint PAIRS = VALUE_CHUNK / (2u * TILE_LANES); // channel pairs of a lane in a chunk
+const uint WIDEST = HEAD_CHUNK > VALUE_CHUNK ? HEAD_CHUNK : VALUE_CHUNK;
+const uint PITCH = WIDEST / 2u + 2u;                // of a staged key, in vec2: padded by 16 bytes
+const uint REDUCE_GROUPS = GROUPS;
+#include "lib/reduce.glsl"
+
+RHUMB_READ_VIEW(q, VIEW_Q)
+RHUMB_READ_VIEW(k, VIEW_K)
+RHUMB_READ_VIEW(v, VIEW_V)
+RHUMB_WRITE_VIEW(o, VIEW_O)
+
+shared vec2 staged_q[ROWS * HEAD_CHUNK / 2u];
+shared vec2 staged[STEP * PITCH];                   // K, then V
+shared vec4 weights[STEP * (GROUPS + 1u)];          // P[key][row group], padded
+
+Tile tile;
+Lengths len;
+uint row_count;
+
+void stage_q(uint lane, uint first_channel)
+{
+    const uint quads = HEAD_CHUNK / 4u;
+    for (uint i = lane; i < ROWS * quads; i += WORKGROUP) {
+        uint r = i / quads;
+        uint d = (i % quads) * 4u;
+        uint t = tile.first + r;
+        vec4 x = vec4(0.0);
+        if (t < row_count)
+            x = q_load4_aligned(q_at(tile.b, row_head(tile, t), row_index(t)) + first_channel + d) *
+                constants.scale_log2;
+        staged_q[r * (HEAD_CHUNK / 2u) + d / 2u] = x.xy;
+        staged_q[r * (HEAD_CHUNK / 2u) + d / 2u + 1u] = x.zw;
+    }
+}
+
+float staged_channel(uint r, uint d)
+{
+    vec2 x = staged_q[r * (HEAD_CHUNK / 2u) + d / 2u];
+    return (d & 1u) != 0u ? x.y : x.x;
+}
+
+// Rotates the staged rows; only where a whole head is staged. A lane owns whole words: two pairs of
+// neighbouring channels in the half pairing, one pair in the interleaved one.
+void rotate_q(uint lane)
+{
+    uint pairs = constants.rotary_dim / 2u;
+    uint first = constants.rotary_offset;
+    uint units = PAIRING == PAIRING_HALF ? pairs / 2u : pairs;
+    for (uint i = lane; i < ROWS * units; i += WORKGROUP) {
+        uint r = i / units;
+        uint u = i % units;
+        uint t = tile.first + r;
+        int p = t < row_count ? position_q(tile.b, row_index(t), len.q_offset) : 0;
+        uint at = r * (HEAD_CHUNK / 2u) + first / 2u + u;
+        if (PAIRING == PAIRING_HALF) {
+            vec2 a = rotary_cos_sin(p, 2u * u);
+            vec2 b = rotary_cos_sin(p, 2u * u + 1u);
+            vec2 c = vec2(a.x, b.x);
+            vec2 s = vec2(a.y, b.y);
+            vec2 x = staged_q[at];
+            vec2 y = staged_q[at + pairs / 2u];
+            staged_q[at] = x * c - y * s;
+            staged_q[at + pairs / 2u] = x * s + y * c;
+        } else {
+            vec2 cs = rotary_cos_sin(p, u);
+            vec2 x = staged_q[at];
+            staged_q[at] = vec2(x.x * cs.x - x.y * cs.y, x.x * cs.y + x.y * cs.x);
+        }
+    }
+}
+
+void stage_k(uint lane, int block, int end, uint first_channel)
+{
+    const uint quads = HEAD_CHUNK / 4u;
+    for (uint i = lane; i < STEP * quads; i += WORKGROUP) {
+        uint c = i / quads;
+        uint d = (i % quads) * 4u;
+        vec4 x = vec4(0.0);
+        if (block + int(c) < end)
+            x = k_load4_aligned(k_at(tile.b, tile.kv_head, uint(block) + c) + first_channel + d);
+        staged[c * PITCH + d / 2u] = x.xy;
+        staged[c * PITCH + d / 2u + 1u] = x.zw;
+    }
+}
+
+void stage_v(uint lane, int block, int end, uint first_channel)
+{
+    const uint quads = VALUE_CHUNK / 4u;
+    for (uint i = lane; i < STEP * quads; i += WORKGROUP) {
+        uint c = i / quads;
+        uint d = (i % quads) * 4u;
+        vec4 x = vec4(0.0);
+        if (block + int(c) < end)
+            x = v_load4_aligned(v_at(tile.b, tile.kv_head, uint(block) + c) + first_channel + d);
+        staged[c * PITCH + d / 2u] = x.xy;
+        staged[c * PITCH + d / 2u + 1u] = x.zw;
+    }
+}
+
+void main()
+{
+    uint id = gl_LocalInvocationID.x;
+    uint group = id / TILE_LANES;
+    uint lane = id % TILE_LANES;
+    bool exists = tile_of_group(ROWS, tile);
+    if (!exists) // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
+        tile = Tile(0u, 0u, 0u);
+    len = lengths_of(tile.b, true, exists && id == 0u && tile.first == 0u && tile.kv_head == 0u);
+    row_count = exists ? uint(len.q) * heads_per_kv_head() : 0u;
+    uint last = min(tile.first + ROWS, row_count);
+    uint first_a = 0u;
+    uint last_a = 0u;
+    ivec2 range = ivec2(0);
+    if (tile.first < row_count) {
+        first_a = row_index(tile.first);
+        last_a = row_index(last - 1u);
+        range = key_range(first_a, last_a, len);
+    }
+
+    uint first_row = tile.first + group * TILE_ROWS;
+    ivec4 row_pos = ivec4(0);
+    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+        if (first_row + r < row_count) {
+            uint a = row_index(first_row + r);
+            row_pos[r] = constants.mask_order == MASK_ORDER_POSITION ? position_q(tile.b, a, len.q_offset)
+                                                                     : int(a) + len.q_offset;
+        }
+    }
+
+    if (HEAD_CHUNKS == 1u) {
+        stage_q(id, 0u);
+        if (PAIRING != PAIRING_NONE) {
+            barrier();
+            rotate_q(id);
+        }
+    }
+
+    vec2 acc[VALUE_CHUNKS * PAIRS * TILE_ROWS];
+    [[unroll]] for (uint i = 0u; i < VALUE_CHUNKS * PAIRS * TILE_ROWS; i++)
+        acc[i] = vec2(0.0);
+    vec4 row_max = vec4(LOWEST);
+    vec4 row_sum = vec4(0.0); // of this lane's keys
+
+    // Blocks are aligned to key 0: the sum of a row has one order, whatever is skipped around it.
+    for (int block = range.x / int(STEP) * int(STEP); block < range.y; block += int(STEP)) {
+        vec4 s[KEYS];
+        [[unroll]] for (uint j = 0u; j < KEYS; j++)
+            s[j] = vec4(0.0);
+        for (uint chunk = 0u; chunk < HEAD_CHUNKS; chunk++) {
+            if (HEAD_CHUNKS > 1u) {
+                barrier();
+                stage_q(id, chunk * HEAD_CHUNK);
+            }
+            stage_k(id, block, range.y, chunk * HEAD_CHUNK);
+            barrier();
+            for (uint d = 0u; d < HEAD_CHUNK / 2u; d += 4u) {
+                [[unroll]] for (uint e = 0u; e < 4u; e++) {
+                    vec2 x[TILE_ROWS];
+                    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                        x[r] = staged_q[(group * TILE_ROWS + r) * (HEAD_CHUNK / 2u) + d + e];
+                    [[unroll]] for (uint j = 0u; j < KEYS; j++) {
+                        vec2 y = staged[(lane + TILE_LANES * j) * PITCH + d + e];
+                        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                            s[j][r] += x[r].x * y.x + x[r].y * y.y;
+                    }
+                }
+            }
+        }
+
+        bool edge = !all_visible(first_a, last_a, block, int(STEP), len);
+        if (edge) {
+            [[unroll]] for (uint j = 0u; j < KEYS; j++) {
+                int key = block + int(lane + TILE_LANES * j);
+                bool in_range = key < range.y;
+                int p = key;
+                if (in_range && constants.mask_order == MASK_ORDER_POSITION)
+                    p = position_k(tile.b, uint(key));
+                [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                    s[j][r] = in_range && distance_visible(row_pos[r] - p) ? s[j][r] : LOWEST;
+            }
+        }
+
+        vec4 new_max = row_max;
+        [[unroll]] for (uint j = 0u; j < KEYS; j++)
+            new_max = max(new_max, s[j]);
+        new_max = max_over_lanes(group, lane, new_max);
+        vec4 shrink = exp2(row_max - new_max);
+        row_max = new_max;
+        row_sum *= shrink;
+        [[unroll]] for (uint j = 0u; j < KEYS; j++) {
+            vec4 w = mix(exp2(s[j] - new_max), vec4(0.0), lessThan(s[j], vec4(HIDDEN_BELOW)));
+            row_sum += w;
+            weights[(lane + TILE_LANES * j) * (GROUPS + 1u) + group] = w;
+        }
+        [[unroll]] for (uint i = 0u; i < VALUE_CHUNKS * PAIRS * TILE_ROWS; i++)
+            acc[i] *= shrink[i % TILE_ROWS];
+
+        [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++) {
+            if (chunk > 0u)
+                barrier();
+#ifdef RHUMB_SUBGROUP
+            else
+                barrier(); // all lanes are done with K; in the shared form the reduction's barrier says so
+#endif
+            stage_v(id, block, range.y, chunk * VALUE_CHUNK);
+            barrier();
+            if (edge) {
+                for (uint c = 0u; c < STEP; c++) {
+                    vec4 w = weights[c * (GROUPS + 1u) + group];
+                    [[unroll]] for (uint i = 0u; i < PAIRS; i++) {
+                        vec2 y = staged[c * PITCH + i * TILE_LANES + lane];
+                        // A hidden key may hold anything, NaN included.
+                        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                            acc[(chunk * PAIRS + i) * TILE_ROWS + r] += w[r] == 0.0 ? vec2(0.0) : w[r] * y;
+                    }
+                }
+            } else {
+                for (uint c = 0u; c < STEP; c++) {
+                    vec4 w = weights[c * (GROUPS + 1u) + group];
+                    [[unroll]] for (uint i = 0u; i < PAIRS; i++) {
+                        vec2 y = staged[c * PITCH + i * TILE_LANES + lane];
+                        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                            acc[(chunk * PAIRS + i) * TILE_ROWS + r] += w[r] * y;
+                    }
+                }
+            }
+        }
+        barrier(); // V and the weights are read before the next step stages
+    }
+
+    // Sum of a row over its lanes, always in the same order.
+    barrier();
+    weights[lane * (GROUPS + 1u) + group] = row_sum;
+    barrier();
+    row_sum = vec4(0.0);
+    [[unroll]] for (uint i = 0u; i < TILE_LANES; i++)
+        row_sum += weights[i * (GROUPS + 1u) + group];
+    vec4 norm = mix(1.0 / row_sum, vec4(0.0), equal(row_sum, vec4(0.0)));
+
+    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+        if (first_row + r < row_count) {
+            uint at = o_at(tile.b, row_head(tile, first_row + r), row_index(first_row + r));
+            [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++)
+                [[unroll]] for (uint i = 0u; i < PAIRS; i++)
+                    o_store2_aligned(at + chunk * VALUE_CHUNK + 2u * (i * TILE_LANES + lane),
+                                     norm[r] * acc[(chunk * PAIRS + i) * TILE_ROWS + r]);
+        }
+    }
+}

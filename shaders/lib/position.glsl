@@ -1,0 +1,109 @@
+// Lengths, positions and visibility.
+//
+// Row a of Q (0-based in its batch entry) and key j. pos_q - pos_k, "how far in the past the key lies", is
+//   INDEX order      (a + q_offset) - j
+//   POSITION order   POSITIONS_Q[b, a] - POSITIONS_K[b, j]
+// and key j is visible to row a iff that distance d satisfies
+//   d >= 0 (causal), d < window_left, -d <= window_right, and j < k_length.
+
+#define UNSET (-2147483647 - 1)
+#define NO_WINDOW 2147483647
+
+RHUMB_READ_VIEW(positions_q, VIEW_POSITIONS_Q)
+RHUMB_READ_VIEW(positions_k, VIEW_POSITIONS_K)
+RHUMB_READ_VIEW(lengths, VIEW_LENGTHS)
+layout(constant_id = SPEC_SLOT + VIEW_STATUS) const uint status_slot = 0u;
+
+struct Lengths {
+    int q;
+    int k;
+    int q_offset; // resolved: bottom-right where it was unset, if there are keys, else 0
+};
+
+int clamp_counted(int value, int maximum, inout uint clamped)
+{
+    int c = clamp(value, 0, maximum);
+    if (c != value)
+        clamped++;
+    return c;
+}
+
+// `first` is true for one invocation of a batch entry: the one that counts.
+Lengths lengths_of(uint b, bool has_keys, bool first)
+{
+    Lengths n = Lengths(push.q_length, push.k_length, push.q_offset);
+    if (has_view(VIEW_LENGTHS)) {
+        uint e = lengths_at(0u, 0u, b);
+        int k = int(lengths_word(e));
+        int q = int(lengths_word(e + 1u));
+        int offset = int(lengths_word(e + 2u));
+        uint clamped = 0u;
+        if (k != UNSET && has_keys)
+            n.k = clamp_counted(k, push.max_k_length, clamped);
+        if (q != UNSET)
+            n.q = clamp_counted(q, push.max_q_length, clamped);
+        if (offset != UNSET) {
+            // Sums and differences of indices stay inside an int; ROTATE takes no negative offset.
+            int lowest = has_keys ? -RHUMB_MAX_LENGTH : 0;
+            n.q_offset = clamp(offset, lowest, NO_WINDOW - push.max_q_length);
+            if (n.q_offset != offset)
+                clamped++;
+        }
+        if (first && clamped != 0u && has_view(VIEW_STATUS))
+            atomicAdd(atomics[status_slot].d[bindings.view[VIEW_STATUS].w], clamped);
+    }
+    if (n.q_offset == UNSET)
+        n.q_offset = has_keys ? n.k - n.q : 0;
+    return n;
+}
+
+// Position of row a, for rotation and for POSITION order.
+int position_q(uint b, uint a, int q_offset)
+{
+    return has_view(VIEW_POSITIONS_Q) ? int(positions_q_word(positions_q_at(0u, 0u, b) + a)) : int(a) + q_offset;
+}
+
+int position_k(uint b, uint j)
+{
+    return has_view(VIEW_POSITIONS_K) ? int(positions_k_word(positions_k_at(0u, 0u, b) + j)) : int(j);
+}
+
+bool distance_visible(int d)
+{
+    return ((push.flags & FLAG_CAUSAL) == 0u || d >= 0) &&
+           (push.window_left == NO_WINDOW || d < push.window_left) &&
+           (push.window_right == NO_WINDOW || -d <= push.window_right);
+}
+
+// Keys that any of the rows [first_row, last_row] may see in INDEX order: [x, y). In POSITION order nothing
+// is known without reading positions: all keys.
+ivec2 key_range(uint first_row, uint last_row, Lengths n)
+{
+    ivec2 range = ivec2(0, n.k);
+    if (constants.mask_order == MASK_ORDER_POSITION)
+        return range;
+    int p0 = int(first_row) + n.q_offset;
+    int p1 = int(last_row) + n.q_offset;
+    if (push.window_left != NO_WINDOW && p0 >= push.window_left)
+        range.x = p0 - push.window_left + 1;
+    if ((push.flags & FLAG_CAUSAL) != 0u)
+        range.y = min(range.y, p1 + 1);
+    if (push.window_right < n.k - p1)
+        range.y = min(range.y, p1 + push.window_right + 1);
+    return ivec2(range.x, max(range.x, range.y));
+}
+
+// Whether every key of [first_key, first_key + count) is visible to every one of the rows.
+bool all_visible(uint first_row, uint last_row, int first_key, int count, Lengths n)
+{
+    if (first_key + count > n.k)
+        return false;
+    bool masked = (push.flags & FLAG_CAUSAL) != 0u || push.window_left != NO_WINDOW || push.window_right != NO_WINDOW;
+    if (!masked)
+        return true;
+    if (constants.mask_order == MASK_ORDER_POSITION)
+        return false;
+    int nearest = int(first_row) + n.q_offset - (first_key + count - 1);
+    int farthest = int(last_row) + n.q_offset - first_key;
+    return distance_visible(nearest) && distance_visible(farthest);
+}

@@ -1,0 +1,42 @@
+// Query rows of a work group, and the softmax constants that all attention kernels share.
+//
+// K and V are read once for all query heads of their group: row t of a (batch, kv head) is query row
+// a = t / G of head kv_head * G + t % G, G = heads / kv_heads, so that a tile of rows covers few a and the
+// causal skip stays sharp.
+
+// No -inf and no NaN on plain devices: masking is by select, "nothing yet" is a large negative number.
+#define LOWEST -3.0e38
+#define HIDDEN_BELOW -1.0e38 // no visible logit is below this
+
+struct Tile {
+    uint b;
+    uint kv_head;
+    uint first; // row t of the tile
+};
+
+// Tile of this work group; false for the surplus work groups of a dispatch of two dimensions.
+bool tile_of_group(uint rows_per_group, out Tile tile)
+{
+    uint id = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint rest = id / push.tiles;
+    tile.first = (id % push.tiles) * rows_per_group;
+    tile.kv_head = rest % constants.kv_heads;
+    tile.b = rest / constants.kv_heads;
+    return id < push.groups;
+}
+
+uint heads_per_kv_head()
+{
+    return constants.heads / constants.kv_heads;
+}
+
+uint row_index(uint t)
+{
+    return t / heads_per_kv_head();
+}
+
+uint row_head(Tile tile, uint t)
+{
+    uint g = heads_per_kv_head();
+    return tile.kv_head * g + t % g;
+}

@@ -1,0 +1,121 @@
+/* Numbers and block layouts that the runtime and the shaders agree on. Compiled as C and as GLSL. */
+#ifndef RHUMB_SHARED_H
+#define RHUMB_SHARED_H
+
+#if defined(__STDC_VERSION__) || defined(__cplusplus)
+#include <stdint.h>
+#define RHUMB_UINT uint32_t
+#define RHUMB_INT int32_t
+#define RHUMB_FLOAT float
+#define RHUMB_UVEC4(name, count) uint32_t name[count][4]
+#else
+#define RHUMB_UINT uint
+#define RHUMB_INT int
+#define RHUMB_FLOAT float
+#define RHUMB_UVEC4(name, count) uvec4 name[count]
+#endif
+
+/* Limits of the kernels. */
+#define RHUMB_MAX_HEAD_DIM 576
+#define RHUMB_MAX_PAIRS 288     /* of a rotary window: RHUMB_MAX_HEAD_DIM / 2 */
+#define RHUMB_MAX_LENGTH 0x40000000 /* rows or keys: differences of indices then fit an int */
+
+/* rhumb_view_id and rhumb_dtype of rhumb.h, as macros for GLSL; api.c asserts that they agree. */
+#define VIEW_Q 0
+#define VIEW_K 1
+#define VIEW_V 2
+#define VIEW_O 3
+#define VIEW_Q_OUT 4
+#define VIEW_K_OUT 5
+#define VIEW_POSITIONS_Q 6
+#define VIEW_POSITIONS_K 7
+#define VIEW_LENGTHS 8
+#define VIEW_STATUS 9
+#define DTYPE_F32 0
+#define DTYPE_F16 1
+#define DTYPE_BF16 2
+#define DTYPE_I32 3
+#define PAIRING_INTERLEAVED 0
+#define PAIRING_HALF 1
+#define PAIRING_NONE 2 /* no rotation in this kernel */
+#define MASK_ORDER_INDEX 1
+#define MASK_ORDER_POSITION 2
+
+/* Descriptor set 0. */
+#define BINDING_MEMORY 0    /* storage buffers, SPEC_SLOT_COUNT of them */
+#define BINDING_CONSTANTS 1 /* dynamic uniform buffer: struct rhumb_constants_block */
+#define BINDING_BINDINGS 2  /* dynamic uniform buffer: struct rhumb_bindings_block */
+
+/* Specialisation constant ids. */
+#define SPEC_WORKGROUP 0   /* invocations */
+#define SPEC_SLOT_COUNT 1
+#define SPEC_VIEWS 2       /* mask of the views that the plan has */
+#define SPEC_ALIGNED 3     /* 1: rows start at multiples of 4 elements, so vector accesses are legal */
+#define SPEC_PAIRING 4
+#define SPEC_IN_PLACE 5    /* rotate: mask of VIEW_Q, VIEW_K bits that are rotated in place */
+#define SPEC_HEAD_DIM 6    /* fast attention forms; the generic form reads it from the constants block */
+#define SPEC_VALUE_DIM 7
+#define SPEC_HEAD_CHUNK 8  /* channels of Q and K staged at a time; divides the head size */
+#define SPEC_VALUE_CHUNK 9 /* channels of V staged at a time; divides the value size */
+#define SPEC_KEYS 10       /* tile: keys of a lane in a step; decode: query rows of a work group */
+#define SPEC_LANES 11      /* decode: lanes that share one key */
+#define SPEC_SLOT 32       /* + view id: descriptor slot */
+#define SPEC_DTYPE 64      /* + view id: dtype */
+#define SPEC_COUNT 96
+
+/* Rows and keys of the generic attention kernel's step, lanes of a row group of the tile kernel. */
+#define GENERIC_INVOCATIONS 128
+#define GENERIC_ROWS 4
+#define GENERIC_KEYS 32
+#define TILE_LANES 8
+#define TILE_ROWS 4
+#define DECODE_INVOCATIONS 128
+#define DECODE_MAX_ROWS 8
+#define ROTATE_INVOCATIONS 128
+#define ROTATE_HEADS 4     /* heads that share one angle */
+#define ROTATE_PAIRS 4     /* pairs of one invocation */
+#define ROTATE_COPY 8      /* untouched channels of one invocation */
+
+#define FLAG_CAUSAL 1
+#define FLAG_INVERSE 2
+
+/* What a record says; push constants. INT32_MIN in a length: take it from the device (never reached
+ * without a lengths view). */
+struct rhumb_push {
+    RHUMB_UINT batch;        /* of the views */
+    RHUMB_INT q_length;
+    RHUMB_INT k_length;
+    RHUMB_INT q_offset;      /* INT32_MIN: unset */
+    RHUMB_UINT flags;
+    RHUMB_INT window_left;   /* INT32_MAX: none */
+    RHUMB_INT window_right;
+    RHUMB_INT max_q_length;  /* what the dispatch covers; larger device values are clamped */
+    RHUMB_INT max_k_length;
+    RHUMB_UINT groups;       /* work groups of the whole dispatch, over both its dimensions */
+    RHUMB_UINT tiles;        /* attention: row tiles of one (batch, kv head) */
+};
+
+/* What a plan computes; uniform buffer. */
+struct rhumb_constants_block {
+    RHUMB_UINT head_dim;
+    RHUMB_UINT value_dim;
+    RHUMB_UINT heads;
+    RHUMB_UINT kv_heads;
+    RHUMB_UINT rotary_dim;
+    RHUMB_UINT rotary_offset;
+    RHUMB_FLOAT magnitude;   /* of the rotated channels */
+    RHUMB_FLOAT scale_log2;  /* softmax scale times log2(e) */
+    RHUMB_UINT mask_order;
+    RHUMB_UINT padding0;
+    RHUMB_UINT padding1;
+    RHUMB_UINT padding2;
+    RHUMB_UVEC4(turns, 144); /* RHUMB_MAX_PAIRS / 2; pair i: {low, high} word of 2^64 turns per position */
+};
+
+/* Where the views lie; uniform buffer. Per view id: strides of B, H, L and the first element, all in
+ * elements of the view's dtype from the start of its descriptor. The stride of D is 1. */
+struct rhumb_bindings_block {
+    RHUMB_UVEC4(view, 32);
+};
+
+#endif /* RHUMB_SHARED_H */

@@ -1,0 +1,266 @@
+#include "shapes.h"
+
+#include "reference/reference.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Error of one rotated channel in f32. The bar of field test 12 is 1e-6 for the unit vector at every
+ * position, which covers the phase (2^-32 turn), the polynomials and three roundings (3 * 2^-24). A
+ * channel x c - y s scales it by |x| + |y| and the magnitude. One rounding to the output's format is
+ * added. */
+#define ROTATE_UNIT_ERROR 1e-6
+
+typedef struct rotate_run {
+    harness_tensor in[2]; /* Q, K */
+    harness_tensor out[2];
+    harness_tensor before[2]; /* the same as `in`, kept for in-place runs */
+    harness_tensor positions;
+    int32_t *position_of; /* [batch, rows] */
+    rhumb_rope rope;
+    gpu_operation op;
+} rotate_run;
+
+void shape_fill_positions(shape_positions kind, int32_t first, uint32_t batch, uint32_t rows,
+                          int32_t *positions)
+{
+    harness_random r = {.state = 77};
+    for (uint32_t b = 0; b < batch; b++) {
+        int64_t p = first;
+        for (uint32_t l = 0; l < rows; l++) {
+            int32_t *at = &positions[(size_t)b * rows + l];
+            switch (kind) {
+            case SHAPE_PER_BATCH:
+                *at = first + (int32_t)(100 * b + l);
+                break;
+            case SHAPE_LEFT_PAD:
+                *at = l < b ? 0 : (int32_t)(l - b);
+                break;
+            case SHAPE_JUMPS:
+                p += 1 + (int64_t)(harness_next(&r) % 1000);
+                *at = (int32_t)p;
+                break;
+            case SHAPE_REPEATS:
+                *at = first + (int32_t)(l / 3);
+                break;
+            case SHAPE_NEGATIVE:
+                *at = first + (int32_t)l - (int32_t)(rows / 2) - (int32_t)b;
+                break;
+            case SHAPE_ANYWHERE:
+                *at = l == 0 ? INT32_MAX : l == 1 ? -INT32_MAX : (int32_t)harness_next(&r);
+                break;
+            case SHAPE_REVERSED:
+                *at = first + (int32_t)(rows - l);
+                break;
+            default:
+                *at = first + (int32_t)l;
+                break;
+            }
+        }
+    }
+}
+
+static void make_rope(rhumb_rope *rope, const rotate_shape *s)
+{
+    rhumb_init_rope(rope);
+    rope->pairing = s->pairing;
+    rope->rotary_dim = s->rotary_dim != 0 ? s->rotary_dim : RHUMB_WHOLE_HEAD;
+    rope->rotary_offset = s->rotary_offset;
+    rope->base = s->base > 0.0 ? s->base : 10000.0;
+    if (s->factor > 0.0) {
+        rope->scaling = RHUMB_ROPE_SCALING_LINEAR;
+        rope->factor = s->factor;
+    }
+    rope->attention_factor = s->magnitude > 0.0 ? s->magnitude : 1.0;
+}
+
+static void reference_rope(ref_rope *rope, const rotate_shape *s)
+{
+    ref_rope_init(rope, s->rotary_dim != 0 ? s->rotary_dim : s->head_dim - s->rotary_offset);
+    rope->pairing = s->pairing == RHUMB_PAIRING_HALF ? REF_PAIRING_HALF : REF_PAIRING_INTERLEAVED;
+    rope->rotary_offset = s->rotary_offset;
+    rope->base = s->base > 0.0 ? s->base : 10000.0;
+    rope->factor = s->factor > 0.0 ? s->factor : 1.0;
+    rope->magnitude = s->magnitude > 0.0 ? s->magnitude : 1.0;
+}
+
+static void make_positions(rotate_run *run, const rotate_shape *s, uint32_t batch)
+{
+    uint32_t view_batch = s->positions == SHAPE_SHARED ? 1 : batch;
+    run->position_of = harness_alloc((size_t)batch * s->rows, sizeof *run->position_of);
+    shape_fill_positions(s->positions, s->position_first, batch, s->rows, run->position_of);
+    if (s->positions == SHAPE_ARANGE) {
+        return;
+    }
+    harness_make_tensor(&run->positions, RHUMB_I32, 1, 1, view_batch, s->rows, (harness_layout){0});
+    for (uint64_t i = 0; i < run->positions.count; i++) {
+        run->positions.values[i] = run->position_of[i];
+    }
+    harness_store(&run->positions);
+    (void)harness_add(&run->op, RHUMB_VIEW_POSITIONS_Q, &run->positions, false);
+}
+
+static void make_run(rotate_run *run, const rotate_shape *s)
+{
+    static const rhumb_view_id in_id[2] = {RHUMB_VIEW_Q, RHUMB_VIEW_K};
+    static const rhumb_view_id out_id[2] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
+    const uint32_t heads[2] = {s->heads, s->kv_heads};
+    uint32_t batch = s->batch != 0 ? s->batch : 1;
+    harness_random r = {.state = 1000 + s->head_dim + 7 * s->rows};
+    memset(run, 0, sizeof *run);
+    gpu_init_operation(&run->op, RHUMB_OP_ROTATE);
+    make_rope(&run->rope, s);
+    run->op.info.rotary = &run->rope;
+    run->op.info.heads = s->heads != 0 ? s->heads : s->kv_heads;
+    run->op.info.kv_heads = s->kv_heads != 0 ? s->kv_heads : s->heads;
+    run->op.info.head_dim = s->head_dim;
+    run->op.info.max_q_length = s->rows;
+    run->op.dispatch.inverse = s->inverse ? 1 : 0;
+    if (s->positions == SHAPE_ARANGE && s->position_first != 0) {
+        run->op.dispatch.q_offset = s->position_first;
+    }
+    if (s->q_length != 0) {
+        run->op.dispatch.q_length = (int32_t)s->q_length;
+    }
+    make_positions(run, s, batch);
+    for (int i = 0; i < 2; i++) {
+        if (heads[i] == 0) {
+            continue;
+        }
+        harness_make_tensor(&run->in[i], s->dtype, batch, heads[i], s->rows, s->head_dim, s->layout);
+        harness_fill_normal(&run->in[i], &r);
+        harness_make_tensor(&run->before[i], s->dtype, batch, heads[i], s->rows, s->head_dim, s->layout);
+        memcpy(run->before[i].memory, run->in[i].memory, run->in[i].bytes);
+        harness_load(&run->before[i]);
+        (void)harness_add(&run->op, in_id[i], &run->in[i], s->in_place);
+        if (!s->in_place) {
+            harness_make_tensor(&run->out[i], s->out_differs ? s->out_dtype : s->dtype, batch, heads[i],
+                                s->rows, s->head_dim, s->out_layout);
+            (void)harness_add(&run->op, out_id[i], &run->out[i], true);
+        }
+    }
+}
+
+static void free_run(rotate_run *run)
+{
+    for (int i = 0; i < 2; i++) {
+        harness_free_tensor(&run->in[i]);
+        harness_free_tensor(&run->out[i]);
+        harness_free_tensor(&run->before[i]);
+    }
+    harness_free_tensor(&run->positions);
+    free(run->position_of);
+}
+
+static void describe(const rotate_shape *s, char *text, size_t size)
+{
+    static const char *const positions[] = {"arange", "[L]", "[B,L]", "left pad", "jumps", "repeats",
+                                            "negative", "anywhere", "reversed"};
+    snprintf(text, size,
+             "B%u H%u/%u L%u D%u R%u+%u %s %s%s%s positions %s from %d, rows %s pad %u offset %u, "
+             "factor %g magnitude %g length %u",
+             s->batch != 0 ? s->batch : 1, s->heads, s->kv_heads, s->rows, s->head_dim, s->rotary_offset,
+             s->rotary_dim, s->pairing == RHUMB_PAIRING_HALF ? "half" : "interleaved",
+             harness_dtype_name(s->dtype), s->in_place ? " in place" : "", s->inverse ? " inverse" : "",
+             positions[s->positions], (int)s->position_first, s->layout.by_rows ? "[B,L,H,D]" : "[B,H,L,D]",
+             s->layout.row_pad, s->layout.offset, s->factor, s->magnitude, s->q_length);
+}
+
+/* Bound of every element, and for channels that do not turn the sign that they must be bit-identical. */
+static void bounds_of(const rotate_shape *s, const ref_rope *rope, const harness_tensor *in,
+                      const harness_tensor *out, const double *want, double *bound)
+{
+    uint32_t n = rope->rotary_dim / 2;
+    for (uint64_t i = 0; i < in->count; i++) {
+        uint64_t channel = i % s->head_dim;
+        uint64_t turned = channel - s->rotary_offset;
+        uint64_t partner = turned ^ 1;
+        if (channel < s->rotary_offset || turned >= rope->rotary_dim) {
+            bound[i] = in->dtype == out->dtype ? 0.0 : harness_rounding(out->dtype, want[i]);
+            continue;
+        }
+        if (s->pairing == RHUMB_PAIRING_HALF) {
+            partner = turned < n ? turned + n : turned - n;
+        }
+        bound[i] = ROTATE_UNIT_ERROR * rope->magnitude *
+                   (fabs(in->values[i]) + fabs(in->values[i - turned + partner]));
+        bound[i] += harness_rounding(out->dtype, fabs(want[i]) + bound[i]);
+    }
+}
+
+/* Rows that the dispatch leaves out hold what was there. */
+static bool check_untouched(harness *h, const rotate_shape *s, const char *shape, harness_tensor *got,
+                            const harness_tensor *before)
+{
+    uint32_t length = s->q_length != 0 ? s->q_length : s->rows;
+    uint64_t size = harness_dtype_size(got->dtype);
+    harness_tensor canary;
+    const uint8_t *want;
+    bool same = true;
+    harness_make_tensor(&canary, got->dtype, got->shape[0], got->shape[1], got->shape[2], got->shape[3],
+                        s->in_place ? s->layout : s->out_layout);
+    want = s->in_place ? before->memory : canary.memory;
+    for (uint64_t i = 0; same && i < got->count; i++) {
+        uint64_t at = harness_byte(got, i);
+        if (i / s->head_dim % s->rows >= length && memcmp(got->memory + at, want + at, size) != 0) {
+            same = harness_fail(h, "rope rotate: %s: element %llu lies beyond q_length and was written", shape,
+                                (unsigned long long)i);
+        }
+    }
+    harness_free_tensor(&canary);
+    return same;
+}
+
+static bool compare(harness *h, const rotate_shape *s, rotate_run *run, int which, const char *shape)
+{
+    harness_tensor *out = s->in_place ? &run->in[which] : &run->out[which];
+    const harness_tensor *in = &run->before[which];
+    double *want = harness_alloc(in->count, sizeof *want);
+    double *bound = harness_alloc(in->count, sizeof *bound);
+    bool *skip = harness_alloc(in->count, sizeof *skip);
+    uint32_t length = s->q_length != 0 ? s->q_length : s->rows;
+    ref_rope rope;
+    bool passed;
+    reference_rope(&rope, s);
+    harness_load(out);
+    if (ref_rotate(&rope, (uint32_t)in->shape[0], (uint32_t)in->shape[1], s->rows, s->head_dim,
+                   run->position_of, s->inverse, in->values, want) != 0) {
+        passed = harness_fail(h, "rope rotate: %s: the reference refused it", shape);
+    } else {
+        bounds_of(s, &rope, in, out, want, bound);
+        for (uint64_t i = 0; i < in->count; i++) {
+            skip[i] = i / s->head_dim % s->rows >= length;
+        }
+        passed = harness_compare(h, which == 0 ? "rope rotate Q" : "rope rotate K", shape, out, want, bound,
+                                 skip) &&
+                 check_untouched(h, s, shape, out, in);
+    }
+    free(want);
+    free(bound);
+    free(skip);
+    return passed;
+}
+
+bool shape_run_rotate(harness *h, const rotate_shape *s)
+{
+    rotate_run run;
+    char shape[256];
+    rhumb_result result;
+    bool passed = true;
+    describe(s, shape, sizeof shape);
+    make_run(&run, s);
+    h->cases++;
+    result = harness_run(h, &run.op);
+    if (result != RHUMB_OK) {
+        passed = harness_fail(h, "rope rotate: %s: %s: %s", shape, rhumb_result_name(result), run.op.message);
+    }
+    for (int i = 0; passed && i < 2; i++) {
+        if (run.in[i].count != 0) {
+            passed = compare(h, s, &run, i, shape);
+        }
+    }
+    free_run(&run);
+    return passed;
+}

@@ -1,0 +1,281 @@
+/* The built `rhumb describe` as a user runs it: output, messages and exit status. */
+#define _POSIX_C_SOURCE 200809L /* fork, mkstemp */
+
+#include <cjson/cJSON.h>
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OUTPUT_BYTES 65536u
+
+typedef struct outcome {
+    int status; /* exit status, or -1 */
+    char out[OUTPUT_BYTES];
+    char err[OUTPUT_BYTES];
+} outcome;
+
+static const char *root_of(const char *variable)
+{
+    const char *root = getenv(variable);
+
+    cr_assert_not_null(root, "%s is not set", variable);
+    return root;
+}
+
+static void config_path(char *path, size_t size, const char *name)
+{
+    (void)snprintf(path, size, "%s/tests/goldens/configs/%s", root_of("RHUMB_TEST_SOURCE_ROOT"),
+                   name);
+}
+
+static void read_back(FILE *file, char *text)
+{
+    size_t size;
+
+    rewind(file);
+    size = fread(text, 1, OUTPUT_BYTES - 1, file);
+    text[size] = '\0';
+    (void)fclose(file);
+}
+
+/* Runs `rhumb describe` with up to three arguments (NULL ends them). */
+static void run(outcome *o, const char *a, const char *b, const char *c)
+{
+    char program[1024];
+    char *arguments[] = {program,
+                         (char *)"describe",
+                         (char *)(uintptr_t)a,
+                         (char *)(uintptr_t)b,
+                         (char *)(uintptr_t)c,
+                         NULL};
+    FILE *out = tmpfile();
+    FILE *err = tmpfile();
+    int status = 0;
+    pid_t child;
+
+    (void)snprintf(program, sizeof program, "%s/tools/rhumb", root_of("RHUMB_TEST_BUILD_ROOT"));
+    cr_assert(out != NULL && err != NULL);
+    child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        if (dup2(fileno(out), 1) < 0 || dup2(fileno(err), 2) < 0)
+            _exit(126);
+        (void)execv(program, arguments);
+        _exit(127);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    o->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    cr_assert_neq(o->status, 127, "%s could not be run", program);
+    read_back(out, o->out);
+    read_back(err, o->err);
+}
+
+static double number(const cJSON *object, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+
+    cr_assert(cJSON_IsNumber(item), "%s is no number", name);
+    return item->valuedouble;
+}
+
+static const char *text(const cJSON *object, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+
+    cr_assert(cJSON_IsString(item), "%s is no string", name);
+    return item->valuestring;
+}
+
+static void expect_close(const char *what, double found, double wanted)
+{
+    cr_expect(fabs(found - wanted) <= 1e-6 * fabs(wanted), "%s: wanted %.17g, found %.17g", what,
+              wanted, found);
+}
+
+/* The expected file, key by key, in code of the test's own. */
+static void compare_item(const char *name, const cJSON *wanted, const cJSON *found)
+{
+    cr_assert_not_null(found, "%s is missing", name);
+    if (cJSON_IsString(wanted)) {
+        cr_expect(cJSON_IsString(found) && strcmp(found->valuestring, wanted->valuestring) == 0,
+                  "%s", name);
+        return;
+    }
+    if (cJSON_IsArray(wanted)) {
+        cr_assert_eq(cJSON_GetArraySize(found), cJSON_GetArraySize(wanted), "%s", name);
+        for (int i = 0; i < cJSON_GetArraySize(wanted); i++)
+            compare_item(name, cJSON_GetArrayItem(wanted, i), cJSON_GetArrayItem(found, i));
+        return;
+    }
+    cr_assert(cJSON_IsNumber(wanted) && cJSON_IsNumber(found), "%s", name);
+    expect_close(name, found->valuedouble, wanted->valuedouble);
+}
+
+static cJSON *read_json(const char *path)
+{
+    char *content = calloc(1, OUTPUT_BYTES);
+    FILE *file = fopen(path, "rb");
+    cJSON *object;
+
+    cr_assert_not_null(content);
+    cr_assert_not_null(file, "%s", path);
+    read_back(file, content);
+    object = cJSON_Parse(content);
+    cr_assert_not_null(object, "%s", path);
+    free(content);
+    return object;
+}
+
+static void check_golden(const char *model)
+{
+    static outcome o;
+    const cJSON *item;
+    char name[128];
+    char path[1024];
+    cJSON *wanted;
+    cJSON *found;
+    int keys = 0;
+
+    (void)snprintf(name, sizeof name, "%s.json", model);
+    config_path(path, sizeof path, name);
+    run(&o, path, "--json", NULL);
+    cr_expect_eq(o.status, 0, "%s: status %d: %s", model, o.status, o.err);
+    cr_expect_str_empty(o.err, "%s: %s", model, o.err);
+    found = cJSON_Parse(o.out);
+    cr_assert_not_null(found, "%s: no JSON: %s", model, o.out);
+    (void)snprintf(name, sizeof name, "%s.expected.json", model);
+    config_path(path, sizeof path, name);
+    wanted = read_json(path);
+    cJSON_ArrayForEach(item, wanted)
+    {
+        if (strcmp(item->string, "source") == 0 || strcmp(item->string, "note") == 0)
+            continue;
+        compare_item(item->string, item, cJSON_GetObjectItemCaseSensitive(found, item->string));
+        keys++;
+    }
+    cr_expect_eq(cJSON_GetArraySize(found), keys, "%s: %d keys, wanted %d", model,
+                 cJSON_GetArraySize(found), keys);
+    cJSON_Delete(wanted);
+    cJSON_Delete(found);
+}
+
+Test(describe, json_of_golden_configurations_has_the_expected_keys_and_values)
+{
+    static const char *const models[] = {
+        "llama-2-7b", "gpt-j-6b",    "gpt-neox-20b",           "gemma-2-2b-it",
+        "falcon-7b",  "chatglm3-6b", "phi-3-mini-4k-instruct", "mistral-7b-v0.1"};
+
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
+        check_golden(models[i]);
+}
+
+Test(describe, json_names_the_factor_of_linear_scaling_and_few_pairs_are_all_listed)
+{
+    static outcome o;
+    char path[] = "/tmp/rhumb-describe-XXXXXX";
+    static const char config[] =
+        "{\"model_type\":\"phi\",\"hidden_size\":96,\"num_attention_heads\":4,"
+        "\"partial_rotary_factor\":0.25,\"rope_scaling\":{\"type\":\"linear\",\"factor\":4}}";
+    const cJSON *list;
+    cJSON *found;
+    int file = mkstemp(path);
+
+    cr_assert_geq(file, 0);
+    cr_assert_eq(write(file, config, sizeof config - 1), (ssize_t)sizeof config - 1);
+    (void)close(file);
+    run(&o, "--json", path, NULL);
+    (void)unlink(path);
+    cr_assert_eq(o.status, 0, "%s", o.err);
+    found = cJSON_Parse(o.out);
+    cr_assert_not_null(found);
+    cr_expect_str_eq(text(found, "scheme"), "rope");
+    cr_expect_str_eq(text(found, "rope_type"), "linear");
+    cr_expect_eq(number(found, "factor"), 4.0);
+    cr_expect_eq(number(found, "rotary_dim"), 6.0);
+    cr_expect_eq(number(found, "inv_freq_count"), 3.0);
+    list = cJSON_GetObjectItemCaseSensitive(found, "inv_freq_first");
+    cr_assert_eq(cJSON_GetArraySize(list), 3);
+    expect_close("inv_freq_first[0]", cJSON_GetArrayItem(list, 0)->valuedouble, 0.25);
+    expect_close("inv_freq_first[1]", cJSON_GetArrayItem(list, 1)->valuedouble, 0.0116039721);
+    list = cJSON_GetObjectItemCaseSensitive(found, "inv_freq_last");
+    cr_assert_eq(cJSON_GetArraySize(list), 3);
+    expect_close("inv_freq_last[2]", cJSON_GetArrayItem(list, 2)->valuedouble, 0.000538608673);
+    expect_close("inv_freq_sum", number(found, "inv_freq_sum"), 0.2621425808);
+    cr_expect_null(cJSON_GetObjectItemCaseSensitive(found, "sliding_window"));
+    cJSON_Delete(found);
+}
+
+Test(describe, the_table_has_a_line_a_value_with_its_source)
+{
+    static outcome o;
+    static const char *const wanted[] = {"layer kind",
+                                         "num_key_value_heads",
+                                         "default of llama",
+                                         "softmax_scale",
+                                         "hidden_size / num_attention_heads",
+                                         "rule: head_dim^-1/2"};
+    char path[1024];
+
+    config_path(path, sizeof path, "llama-2-7b.json");
+    run(&o, path, NULL, NULL);
+    cr_expect_eq(o.status, 0);
+    cr_expect_str_empty(o.err);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        cr_expect_not_null(strstr(o.out, wanted[i]), "no \"%s\" in:\n%s", wanted[i], o.out);
+}
+
+static void expect_error(const outcome *o, int status, const char *phrase)
+{
+    const char *end = strchr(o->err, '\n');
+
+    cr_expect_eq(o->status, status, "%s: status %d", phrase, o->status);
+    cr_expect_str_empty(o->out, "%s: on stdout: %s", phrase, o->out);
+    cr_expect_not_null(strstr(o->err, phrase), "wanted \"%s\", found \"%s\"", phrase, o->err);
+    cr_expect_eq(strncmp(o->err, "rhumb describe: ", 16), 0, "%s", o->err);
+    if (status == 1)
+        cr_expect(end != NULL && end[1] == '\0', "more than one line: %s", o->err);
+}
+
+Test(describe, refused_configurations_exit_with_1_and_one_line)
+{
+    static outcome o;
+    char path[] = "/tmp/rhumb-describe-XXXXXX";
+    char golden[1024];
+    int file = mkstemp(path);
+
+    cr_assert_geq(file, 0);
+    cr_assert_eq(write(file, "{\"model_type\":\"llama\"}", 22), 22);
+    (void)close(file);
+    run(&o, path, NULL, NULL);
+    expect_error(&o, 1, "num_attention_heads: missing, needed by llama");
+    run(&o, path, "--json", NULL);
+    expect_error(&o, 1, "num_attention_heads: missing, needed by llama");
+    (void)unlink(path);
+    run(&o, path, NULL, NULL);
+    expect_error(&o, 1, "wanted a readable file");
+    config_path(golden, sizeof golden, "qwen2.5-7b-instruct-yarn.json");
+    run(&o, golden, "--json", NULL);
+    expect_error(&o, 1, "not implemented: rope_scaling.type: wanted default or linear, found yarn");
+}
+
+Test(describe, wrong_arguments_exit_with_2)
+{
+    static outcome o;
+    char path[1024];
+
+    config_path(path, sizeof path, "llama-2-7b.json");
+    run(&o, NULL, NULL, NULL);
+    expect_error(&o, 2, "wanted a configuration file");
+    run(&o, path, "--jsn", NULL);
+    expect_error(&o, 2, "--jsn");
+    run(&o, path, path, NULL);
+    expect_error(&o, 2, "llama-2-7b.json");
+    run(&o, "--help", NULL, NULL);
+    cr_expect_eq(o.status, 0);
+    cr_expect_not_null(strstr(o.out, "usage: rhumb describe"));
+}

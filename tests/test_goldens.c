@@ -1,0 +1,375 @@
+/* The golden cases of tests/goldens: on the reference always, on the device in every profile. What
+ * must run is written here by name, so that a case that is skipped or lost fails.
+ */
+#define _POSIX_C_SOURCE 200809L /* mkdtemp */
+
+#include "harness.h"
+
+#include "cases.h"
+#include "safetensors.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The folder as it was published: files by folder. */
+#define ROTARY_FILES 132
+#define RELATIVE_FILES 116
+#define ABSOLUTE_FILES 146
+
+/* Every case that rhumb's operations cover so far; all others of the folder are skipped with a
+ * reason. */
+static const char *const covered[] = {
+    "attn_cohere_interleaved_d16_l17",
+    "attn_gptneox_partial_d32_r8_l17",
+    "attn_leftgap_positions_d16_l11",
+    "attn_llama_chunk_lq5_lk37_d16",
+    "attn_llama_decode_lq1_lk67_d32",
+    "attn_llama_gqa_causal_d16_l33",
+    "attn_llama_noncausal_d8_l19",
+    "attn_long1048575_decode_d64",
+    "attn_mistral_window_d16_l40_w9",
+    "freq_default_d128_b10000",
+    "freq_default_d256_b1000000",
+    "freq_linear_d128_f4",
+    "freq_linear_gemma3_global_d256_f8",
+    "freq_partial_gptneox_d64_p025",
+    "freq_partial_phi2_d80_p040",
+    "ggml_f16_neox_d64_l17",
+    "ggml_neox_d64_r64_l17",
+    "ggml_neox_partial_d80_r32_l17",
+    "ggml_norm_d64_r64_l33",
+    "ggml_norm_partial_d64_r32_off16_l9",
+    "ggml_norm_tail_d96_r32_off64_l9",
+    "ggml_yarn_ext0_is_linear_d32_l9",
+    "half_d128_l1_pos4095",
+    "half_d256_l9_b1e6",
+    "half_d4_l17_h1",
+    "half_d64_l33",
+    "half_d6_l5_h7",
+    "half_d8_l70_h3_leftpad",
+    "inter_cohere_d32_l17",
+    "inter_deepseekv2_d64_l17",
+    "inter_glm_d64_r32_l17",
+    "inter_gptj_d256_r64_l5",
+    "inter_gptj_d64_r16_l17",
+    "inter_roformer_d16_l33",
+    "inter_xt_d64_r32_l33",
+    "linear_f4_d64_l17",
+    "long_half_d128_b500000",
+    "long_half_d64_b10000",
+    "long_inter_d128_b8000000",
+    "partial_gptneox_d64_r16_l17",
+    "partial_phi2_d80_r32_l17",
+    "shift_mixed_delta_d32_l17",
+    "shift_neox_d64_l17_m7",
+    "shift_norm_d32_l17_m100",
+};
+
+#define COVERED (sizeof covered / sizeof *covered)
+
+typedef struct tally {
+    bool on_device;
+    unsigned seen[COVERED];
+    unsigned wrong;
+    double worst; /* device error as a fraction of the case's bound */
+    char worst_name[128];
+} tally;
+
+static void folder(const char *name, char *path, size_t size)
+{
+    const char *root = getenv("RHUMB_TEST_SOURCE_ROOT");
+
+    snprintf(path, size, "%s/tests/goldens%s%s", root != NULL ? root : ".",
+             name[0] != '\0' ? "/" : "", name);
+}
+
+static void note(tally *t, bool good, const case_result *r, const char *what)
+{
+    if (good)
+        return;
+    t->wrong++;
+    fprintf(stderr, "%s: %s; scheme %s, op %s, reference %g, device %g, bound %g: %s\n", r->name,
+            what, r->scheme, r->op, r->reference_error, r->device_error, r->tolerance, r->reason);
+}
+
+static void each(void *user, const case_result *r)
+{
+    tally *t = user;
+    size_t i;
+
+    for (i = 0; i < COVERED && strcmp(covered[i], r->name) != 0; i++)
+        continue;
+    if (i < COVERED) {
+        t->seen[i]++;
+        note(t, r->status == CASE_PASS, r, "must pass");
+        note(t, r->reference_error <= r->tolerance, r, "the reference must have run");
+        if (t->on_device) {
+            note(t, r->device_error <= r->tolerance, r, "the device must have run");
+            if (r->device_error / r->tolerance > t->worst) {
+                t->worst = r->device_error / r->tolerance;
+                snprintf(t->worst_name, sizeof t->worst_name, "%s", r->name);
+            }
+        }
+    } else {
+        note(t, r->status == CASE_SKIP, r, "must be skipped");
+        note(t, strncmp(r->reason, "not implemented: ", 17) == 0, r,
+             "must say what is not implemented");
+        note(t, isnan(r->reference_error) && isnan(r->device_error), r, "must not have run");
+    }
+}
+
+static void run_all(tally *t, gpu *device)
+{
+    cases_count count = {0, 0, 0};
+    tensor_error error = {""};
+    char path[1024];
+    size_t i;
+
+    folder("", path, sizeof path);
+    cr_assert_eq(cases_run(path, device, each, t, &count, &error), 0, "%s", error.line);
+    cr_expect_eq(count.failed, 0u, "%u cases failed", count.failed);
+    cr_expect_eq(count.passed, (unsigned)COVERED, "%u cases passed, wanted %zu", count.passed,
+                 COVERED);
+    cr_expect_eq(count.passed + count.failed + count.skipped,
+                 (unsigned)(ROTARY_FILES + RELATIVE_FILES + ABSOLUTE_FILES), "%u cases in all",
+                 count.passed + count.failed + count.skipped);
+    for (i = 0; i < COVERED; i++)
+        cr_expect_eq(t->seen[i], 1u, "%s was met %u times", covered[i], t->seen[i]);
+    cr_expect_eq(t->wrong, 0u, "%u cases are wrong", t->wrong);
+}
+
+Test(goldens, the_reference_passes_every_covered_case)
+{
+    tally t = {.on_device = false};
+
+    run_all(&t, NULL);
+}
+
+Test(goldens, folders_hold_what_was_published)
+{
+    static const struct {
+        const char *name;
+        unsigned files;
+    } rows[] = {
+        {"rotary", ROTARY_FILES}, {"relative1d", RELATIVE_FILES}, {"absolute2d", ABSOLUTE_FILES}};
+    char path[1024];
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cases_count count = {0, 0, 0};
+        tensor_error error = {""};
+        folder(rows[i].name, path, sizeof path);
+        cr_assert_eq(cases_run(path, NULL, NULL, NULL, &count, &error), 0, "%s", error.line);
+        cr_expect_eq(count.passed + count.failed + count.skipped, rows[i].files, "%s: %u files",
+                     rows[i].name, count.passed + count.failed + count.skipped);
+        cr_expect_eq(count.failed, 0u, "%s", rows[i].name);
+    }
+}
+
+static void run_profile(harness_profile profile)
+{
+    tally t = {.on_device = true};
+    harness h;
+
+    harness_open(&h, profile);
+    run_all(&t, h.g);
+    h.cases = (uint32_t)COVERED;
+    h.failures = t.wrong;
+    fprintf(stderr, "%s: %zu cases, the largest error is %.3g of its bound (%s)\n",
+            harness_profile_name(profile), COVERED, t.worst, t.worst_name);
+    harness_close(&h);
+}
+
+Test(goldens, lavapipe_passes_every_covered_case)
+{
+    run_profile(HARNESS_LAVAPIPE);
+}
+
+Test(goldens, the_floor_passes_every_covered_case)
+{
+    run_profile(HARNESS_LAVAPIPE_FLOOR);
+}
+
+Test(goldens, swiftshader_passes_every_covered_case)
+{
+    run_profile(HARNESS_SWIFTSHADER);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * The runner itself: a wrong number and a wrong word must not pass.
+ */
+static char temporary[] = "/tmp/rhumb-case-XXXXXX";
+
+/* A small rotate case with one text replaced; out.y[0] is off by `shift`. */
+static void write_case(const char *path, const char *scheme, const char *op, const char *params,
+                       const char *tolerance, const char *more, double shift)
+{
+    static const uint64_t shape[4] = {1, 1, 1, 2}, one[1] = {1};
+    tensor_list list = {0};
+    tensor_error error = {""};
+    tensor *x, *y;
+
+    cr_assert_eq(tensor_list_set_text(&list, "scheme", scheme, &error), 0);
+    cr_assert_eq(tensor_list_set_text(&list, "op", op, &error), 0);
+    cr_assert_eq(tensor_list_set_text(&list, "params", params, &error), 0);
+    cr_assert_eq(tensor_list_set_text(&list, "source", "made by the test", &error), 0);
+    cr_assert_eq(tensor_list_set_text(&list, "tolerance", tolerance, &error), 0);
+    cr_assert_not_null(tensor_list_add(&list, "in.x", TENSOR_F32, 4, shape, &error));
+    cr_assert_not_null(tensor_list_add(&list, "out.y", TENSOR_F32, 4, shape, &error));
+    cr_assert_not_null(tensor_list_add(&list, "in.positions", TENSOR_I32, 1, one, &error));
+    if (more != NULL)
+        cr_assert_not_null(tensor_list_add(&list, more, TENSOR_F32, 1, one, &error));
+    x = tensor_list_find(&list, "in.x");
+    y = tensor_list_find(&list, "out.y");
+    tensor_put(tensor_list_find(&list, "in.positions"), 0, 2);
+    tensor_put(x, 0, 1);
+    tensor_put(y, 0, cos(2.0) + shift);
+    tensor_put(y, 1, sin(2.0));
+    cr_assert_eq(safetensors_write(path, &list, &error), 0, "%s", error.line);
+    tensor_list_free(&list);
+}
+
+typedef struct word_row {
+    case_status status;
+    const char *why;
+    const char *scheme;
+    const char *op;
+    const char *params;
+    const char *tolerance;
+    const char *more; /* one more tensor */
+    double shift;
+} word_row;
+
+#define PLAIN "\"head_dim\":2,\"layout\":\"half\""
+
+static const word_row words[] = {
+    {CASE_PASS, "", "rope", "rotate", "{" PLAIN "}", "1e-6", NULL, 0},
+    {CASE_PASS, "", "rope", "rotate", "{" PLAIN ",\"base\":null,\"note\":\"any\"}", "1e-6", NULL,
+     9e-7},
+    {CASE_PASS, "", "rope", "rotate", "{" PLAIN "}", "1e-6", "out.y_float32_naive", 0},
+    {CASE_PASS, "", "rope", "rotate", "{" PLAIN "}", "0", NULL, 0},
+    {CASE_FAIL, "wanted", "rope", "rotate", "{" PLAIN "}", "0", NULL, 1.2e-7},
+    {CASE_FAIL, "reference: out.y[0] wanted", "rope", "rotate", "{" PLAIN "}", "1e-6", NULL,
+     1.1e-6},
+    {CASE_FAIL, "wanted", "rope", "rotate", "{" PLAIN "}", "1e-6", NULL, (double)NAN},
+    {CASE_FAIL, "wanted", "rope", "rotate", "{" PLAIN ",\"attention_factor\":1.1}", "1e-6", NULL,
+     0},
+    {CASE_FAIL, "unknown key \"colour\"", "rope", "rotate", "{" PLAIN ",\"colour\":1}", "1e-6",
+     NULL, 0},
+    {CASE_FAIL, "unknown key \"colour\"", "rope", "rotate",
+     "{" PLAIN ",\"rope_parameters\":{\"rope_type\":\"default\",\"colour\":1}}", "1e-6", NULL, 0},
+    {CASE_FAIL, "unknown value \"quarter\"", "rope", "rotate",
+     "{\"head_dim\":2,\"layout\":\"quarter\"}", "1e-6", NULL, 0},
+    {CASE_FAIL, "unknown value \"cubic\"", "rope", "rotate",
+     "{" PLAIN ",\"rope_parameters\":{\"rope_type\":\"cubic\"}}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted rope_type", "rope", "rotate", "{" PLAIN ",\"rope_parameters\":{}}", "1e-6",
+     NULL, 0},
+    {CASE_FAIL, "wanted factor", "rope", "rotate",
+     "{" PLAIN ",\"rope_parameters\":{\"rope_type\":\"linear\"}}", "1e-6", NULL, 0},
+    {CASE_FAIL, "twice", "rope", "rotate", "{" PLAIN ",\"base\":1,\"base\":2}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted a number", "rope", "rotate", "{" PLAIN ",\"base\":\"1\"}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted a whole number", "rope", "rotate", "{" PLAIN ",\"rotary_dim\":2.5}", "1e-6",
+     NULL, 0},
+    {CASE_FAIL, "wanted layout", "rope", "rotate", "{\"head_dim\":2}", "1e-6", NULL, 0},
+    {CASE_FAIL, "params.head_dim", "rope", "rotate", "{\"layout\":\"half\"}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted head_dim 4, got 2", "rope", "rotate",
+     "{\"head_dim\":4,\"layout\":\"half\"}", "1e-6", NULL, 0},
+    {CASE_FAIL, "even rotary_dim", "rope", "rotate", "{" PLAIN ",\"rotary_offset\":1}", "1e-6",
+     NULL, 0},
+    {CASE_FAIL, "parametrisation ggml", "rope", "rotate", "{" PLAIN ",\"freq_base\":1}", "1e-6",
+     NULL, 0},
+    {CASE_FAIL, "unknown tensor \"in.extra\"", "rope", "rotate", "{" PLAIN "}", "1e-6", "in.extra",
+     0},
+    {CASE_FAIL, "unknown tensor \"in.x\"", "rope", "attention", "{" PLAIN "}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted op rotate", "rope", "encode", "{" PLAIN "}", "1e-6", NULL, 0},
+    {CASE_FAIL, "unknown op", "rope", "dance", "{" PLAIN "}", "1e-6", NULL, 0},
+    {CASE_FAIL, "unknown scheme", "hope", "rotate", "{" PLAIN "}", "1e-6", NULL, 0},
+    {CASE_FAIL, "JSON object", "rope", "rotate", "{" PLAIN, "1e-6", NULL, 0},
+    {CASE_FAIL, "JSON object", "rope", "rotate", "[]", "1e-6", NULL, 0},
+    {CASE_FAIL, "for tolerance", "rope", "rotate", "{" PLAIN "}", "small", NULL, 0},
+    {CASE_FAIL, "for tolerance", "rope", "rotate", "{" PLAIN "}", "-1", NULL, 0},
+    {CASE_FAIL, "for tolerance", "rope", "rotate", "{" PLAIN "}", "nan", NULL, 0},
+    {CASE_SKIP, "not implemented: scheme xpos", "xpos", "rotate", "{" PLAIN "}", "1e-6", NULL, 0},
+    {CASE_SKIP, "not implemented: rope_type yarn", "rope", "rotate",
+     "{" PLAIN ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":2}}", "1e-6", NULL, 0},
+    {CASE_SKIP, "not implemented: freq_factors", "rope", "rotate",
+     "{" PLAIN ",\"parametrisation\":\"ggml\"}", "1e-6", "in.freq_factors", 0},
+};
+
+Test(goldens, wrong_numbers_and_unknown_words_do_not_pass)
+{
+    char path[256];
+    size_t i;
+
+    cr_assert_not_null(mkdtemp(temporary));
+    snprintf(path, sizeof path, "%s/small.safetensors", temporary);
+    for (i = 0; i < sizeof words / sizeof *words; i++) {
+        const word_row *w = &words[i];
+        case_result r;
+        write_case(path, w->scheme, w->op, w->params, w->tolerance, w->more, w->shift);
+        cases_run_file(path, NULL, &r);
+        cr_expect_eq(r.status, w->status, "row %zu: status %d, reason \"%s\"", i, (int)r.status,
+                     r.reason);
+        cr_expect(strstr(r.reason, w->why) != NULL, "row %zu: wanted \"%s\", got \"%s\"", i, w->why,
+                  r.reason);
+        cr_expect_str_eq(r.name, "small");
+    }
+    unlink(path);
+    cr_assert_eq(rmdir(temporary), 0);
+}
+
+static void remember(void *user, const case_result *r)
+{
+    char *names = user;
+
+    strcat(names, r->name);
+    strcat(names, r->status == CASE_FAIL ? "!" : ".");
+}
+
+Test(goldens, folders_are_walked_in_order_and_empty_ones_refused)
+{
+    static const char *const files[] = {"b.safetensors", "sub/a.safetensors", "c.safetensors"};
+    char path[256], sub[256], names[256] = "";
+    cases_count count = {0, 0, 0};
+    tensor_error error = {""};
+    FILE *file;
+    size_t i;
+
+    cr_assert_not_null(mkdtemp(temporary));
+    cr_assert_eq(cases_run(temporary, NULL, NULL, NULL, &count, &error), -1);
+    cr_assert(strstr(error.line, "got none") != NULL, "%s", error.line);
+    snprintf(sub, sizeof sub, "%s/sub", temporary);
+    cr_assert_eq(mkdir(sub, 0700), 0);
+    for (i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", temporary, files[i]);
+        write_case(path, "rope", "rotate", "{" PLAIN "}", "1e-6", NULL, 0);
+    }
+    snprintf(path, sizeof path, "%s/broken.safetensors", temporary);
+    file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    fputs("not a case", file);
+    fclose(file);
+    snprintf(path, sizeof path, "%s/notes.txt", temporary);
+    file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    fclose(file);
+    cr_assert_eq(cases_run(temporary, NULL, remember, names, &count, &error), 0, "%s", error.line);
+    cr_expect_str_eq(names, "b.broken!c.a.");
+    cr_expect(count.passed == 3 && count.failed == 1 && count.skipped == 0);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/broken.safetensors", temporary);
+    unlink(path);
+    for (i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", temporary, files[i]);
+        unlink(path);
+    }
+    rmdir(sub);
+    cr_assert_eq(rmdir(temporary), 0);
+    cr_assert_eq(cases_run(temporary, NULL, NULL, NULL, &count, &error), -1,
+                 "a path that does not exist");
+}

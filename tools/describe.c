@@ -1,0 +1,105 @@
+#include "command_line.h"
+#include "commands.h"
+#include "describe_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char usage[] = "usage: rhumb describe CONFIG.JSON [--json]\n\n"
+                            "What a model's configuration resolves to: for each kind of layer "
+                            "every value, and the key or the\n"
+                            "rule that it comes from. A configuration that lacks a needed key, "
+                            "contradicts itself or belongs to\n"
+                            "a model that rhumb does not know is refused with the reason.\n\n"
+                            "  --json    the values as one JSON object, with the frequencies\n";
+
+typedef struct table_widths {
+    int kind;
+    int field;
+    int value;
+} table_widths;
+
+static int wider(int width, const char *text)
+{
+    int length = (int)strlen(text);
+
+    return length > width ? length : width;
+}
+
+static void print_table(const describe_report *report)
+{
+    table_widths w = {(int)strlen("layer kind"), (int)strlen("field"), (int)strlen("value")};
+
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        w.kind = wider(w.kind, report->rows[i].kind);
+        w.field = wider(w.field, report->rows[i].field);
+        w.value = wider(w.value, report->rows[i].value);
+    }
+    printf("%-*s  %-*s  %-*s  %s\n", w.kind, "layer kind", w.field, "field", w.value, "value",
+           "source");
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        const describe_row *row = &report->rows[i];
+        printf("%-*s  %-*s  %-*s  %s\n", w.kind, row->kind, w.field, row->field, w.value,
+               row->value, row->source);
+    }
+}
+
+/* Both forms are made before anything is printed: no half table in front of an error. */
+static int print_report(describe_report *report, bool json)
+{
+    char *text = describe_json(report);
+
+    if (!text)
+        return command_error("describe", "%s", report->message[0] ? report->message : "no memory");
+    if (json)
+        fputs(text, stdout);
+    else
+        print_table(report);
+    free(text);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return command_error("describe", "the output could not be written");
+    return RHUMB_EXIT_OK;
+}
+
+static int describe(const char *path, bool json)
+{
+    describe_report *report = malloc(sizeof *report);
+    int status;
+
+    if (!report)
+        return command_error("describe", "no memory");
+    if (describe_model_file(path, report) == RHUMB_OK)
+        status = print_report(report, json);
+    else
+        status = command_error("describe", "%s", report->message);
+    describe_free(report);
+    free(report);
+    return status;
+}
+
+int rhumb_command_describe(int argc, char **argv)
+{
+    command_line line;
+    const char *path = NULL;
+    bool json = false;
+    bool help = false;
+
+    command_line_begin(&line, argc, argv);
+    while (command_line_more(&line)) {
+        if (command_line_flag(&line, "--json", &json) || command_line_flag(&line, "--help", &help))
+            continue;
+        if (line.argv[line.at][0] != '-' && !path)
+            path = line.argv[line.at++];
+        else
+            command_line_unknown(&line);
+    }
+    if (line.error[0] != '\0')
+        return command_usage_error("describe", "%s", line.error);
+    if (help) {
+        fputs(usage, stdout);
+        return RHUMB_EXIT_OK;
+    }
+    if (!path)
+        return command_usage_error("describe", "wanted a configuration file, found none");
+    return describe(path, json);
+}

@@ -1,0 +1,302 @@
+#include "command_line.h"
+#include "npy.h"
+#include "run_model.h"
+#include "safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MAX_FILES 3u
+
+void run_tensors_free(run_tensors *tensors)
+{
+    run_tensor *const all[] = {&tensors->q, &tensors->k, &tensors->v, &tensors->q_out, &tensors->k_out,
+                               &tensors->o};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(all[i]->data);
+    memset(tensors, 0, sizeof *tensors);
+}
+
+bool run_tensor_make(run_tensor *t, rhumb_dtype dtype, uint32_t rank, const uint64_t shape[4],
+                     tensor_error *message)
+{
+    memset(t, 0, sizeof *t);
+    t->present = true;
+    t->dtype = dtype;
+    t->rank = rank;
+    memcpy(t->shape, shape, sizeof t->shape);
+    t->count = shape[0] * shape[1] * shape[2] * shape[3];
+    t->data = calloc((size_t)t->count + 1, 4);
+    if (t->data == NULL)
+        snprintf(message->line, sizeof message->line, "no host memory for %llu elements",
+                 (unsigned long long)t->count);
+    return t->data != NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+ * Reading
+ */
+
+/* One tensor as the operations want it: dtype and shape checked against the layer. */
+static bool take(const tensor *from, const run_request *request, uint32_t heads, uint32_t head_dim,
+                 run_tensor *to, tensor_error *message)
+{
+    uint64_t shape[4] = {1, 1, 1, 1};
+    rhumb_dtype dtype = request->dtype;
+    char text[128];
+
+    tensor_shape_text(from, text, sizeof text);
+    if (from->rank != 3 && from->rank != 4) {
+        snprintf(message->line, sizeof message->line,
+                 "%s: wanted [B, heads, L, head_dim] or [heads, L, head_dim], it is %s", from->name, text);
+        return false;
+    }
+    for (uint32_t i = 0; i < from->rank; i++)
+        shape[4 - from->rank + i] = from->shape[i];
+    if (shape[1] != heads || shape[3] == 0 || (head_dim != 0 && shape[3] != head_dim)) {
+        snprintf(message->line, sizeof message->line,
+                 "%s: the layer has %u heads and head_dim %u, the tensor is %s", from->name, heads,
+                 request->kind->head_dim, text);
+        return false;
+    }
+    if (shape[0] == 0 || shape[2] == 0 || shape[0] > UINT32_MAX || shape[2] > INT32_MAX) {
+        snprintf(message->line, sizeof message->line, "%s: wanted 1 to 2^31 - 1 rows, it is %s", from->name, text);
+        return false;
+    }
+    if (from->dtype > TENSOR_BF16 && !(from->dtype == TENSOR_F64 && request->dtype_given)) {
+        snprintf(message->line, sizeof message->line, "%s: wanted F32, F16 or BF16%s, it is %s", from->name,
+                 from->dtype == TENSOR_F64 ? " (or --dtype to convert)" : "", tensor_dtype_name(from->dtype));
+        return false;
+    }
+    if (!request->dtype_given)
+        dtype = (rhumb_dtype)from->dtype;
+    if (!run_tensor_make(to, dtype, from->rank, shape, message))
+        return false;
+    if (from->dtype == (tensor_dtype)dtype) {
+        memcpy(to->data, from->data, (size_t)tensor_bytes(from));
+        return true;
+    }
+    for (uint64_t i = 0; i < from->count; i++) {
+        const double value = tensor_get(from, i);
+        verify_narrow(dtype, &value, 1, (char *)to->data + i * (dtype == RHUMB_F32 ? 4 : 2));
+    }
+    return true;
+}
+
+static const tensor *find(const tensor_list *list, char letter, bool *dotted)
+{
+    char name[8];
+    const tensor *t;
+
+    snprintf(name, sizeof name, "in.%c", letter);
+    t = tensor_list_find(list, name);
+    if (t != NULL)
+        *dotted = true;
+    else
+        t = tensor_list_find(list, name + 3);
+    return t;
+}
+
+static bool take_all(const char *input, const tensor_list *list, const run_request *request,
+                     run_tensors *tensors, tensor_error *message)
+{
+    const rhumb_layer_kind *kind = request->kind;
+    const bool attention = request->op == RHUMB_OP_ATTENTION;
+    const tensor *q = find(list, 'q', &tensors->dotted);
+    const tensor *k = find(list, 'k', &tensors->dotted);
+    const tensor *v = find(list, 'v', &tensors->dotted);
+
+    if (q == NULL || (attention && (k == NULL || v == NULL))) {
+        snprintf(message->line, sizeof message->line, "%.400s: %s needs tensors %s, there is no %s", input,
+                 command_op_name(request->op), attention ? "q, k, v" : "q (and k)",
+                 q == NULL ? "q" : k == NULL ? "k" : "v");
+        return false;
+    }
+    if (!take(q, request, kind->heads, kind->head_dim, &tensors->q, message))
+        return false;
+    if (k != NULL && !take(k, request, kind->kv_heads, kind->head_dim, &tensors->k, message))
+        return false;
+    if (attention && !take(v, request, kind->kv_heads, 0, &tensors->v, message))
+        return false;
+    return true;
+}
+
+static bool compare_shapes(const run_request *request, const run_tensors *t, tensor_error *message)
+{
+    if (t->k.present && t->k.shape[0] != t->q.shape[0]) {
+        snprintf(message->line, sizeof message->line, "q has batch %llu, k has %llu",
+                 (unsigned long long)t->q.shape[0], (unsigned long long)t->k.shape[0]);
+        return false;
+    }
+    if (request->op == RHUMB_OP_ROTATE && t->k.present && t->k.shape[2] != t->q.shape[2]) {
+        snprintf(message->line, sizeof message->line, "rotate turns the same rows of q and k: q has %llu, k has %llu",
+                 (unsigned long long)t->q.shape[2], (unsigned long long)t->k.shape[2]);
+        return false;
+    }
+    if (t->v.present && (t->v.shape[0] != t->k.shape[0] || t->v.shape[2] != t->k.shape[2])) {
+        snprintf(message->line, sizeof message->line, "k is [%llu, %llu, %llu, ...], v is [%llu, %llu, %llu, ...]",
+                 (unsigned long long)t->k.shape[0], (unsigned long long)t->k.shape[1],
+                 (unsigned long long)t->k.shape[2], (unsigned long long)t->v.shape[0],
+                 (unsigned long long)t->v.shape[1], (unsigned long long)t->v.shape[2]);
+        return false;
+    }
+    return true;
+}
+
+static bool ends_with(const char *text, size_t length, const char *end)
+{
+    const size_t n = strlen(end);
+
+    return length > n && strncmp(text + length - n, end, n) == 0;
+}
+
+/* Splits "a.npy,b.npy" into names; 0 if one of them is no .npy or there are too many. */
+static uint32_t split_npy(const char *text, char paths[MAX_FILES][1024])
+{
+    uint32_t count = 0;
+
+    for (;;) {
+        const size_t length = strcspn(text, ",");
+        if (count == MAX_FILES || length >= 1024 || !ends_with(text, length, ".npy"))
+            return 0;
+        memcpy(paths[count], text, length);
+        paths[count++][length] = '\0';
+        if (text[length] == '\0')
+            return count;
+        text += length + 1;
+    }
+}
+
+static bool read_list(const char *input, tensor_list *list, tensor_error *message)
+{
+    static const char *const names[MAX_FILES] = {"q", "k", "v"};
+    char paths[MAX_FILES][1024];
+    uint32_t count;
+
+    if (ends_with(input, strlen(input), ".safetensors"))
+        return safetensors_read(input, list, message) == 0;
+    count = split_npy(input, paths);
+    if (count == 0) {
+        snprintf(message->line, sizeof message->line,
+                 "--input wants a .safetensors file or up to three .npy files with commas between, not \"%.200s\"",
+                 input);
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (npy_read(paths[i], names[i], list, message) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool run_read(const char *input, const run_request *request, run_tensors *tensors, tensor_error *message)
+{
+    tensor_list list = {0};
+    const bool done = read_list(input, &list, message) && take_all(input, &list, request, tensors, message) &&
+                      compare_shapes(request, tensors, message);
+
+    tensor_list_free(&list);
+    return done;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+ * Drawing
+ */
+static bool draw(uint64_t heads, uint64_t length, uint64_t head_dim, rhumb_dtype dtype, uint64_t seed,
+                 run_tensor *to, tensor_error *message)
+{
+    const uint64_t shape[4] = {1, heads, length, head_dim};
+    tensor t = {.dtype = (tensor_dtype)dtype, .rank = 4};
+
+    if (!run_tensor_make(to, dtype, 4, shape, message))
+        return false;
+    memcpy(t.shape, shape, sizeof shape);
+    t.count = to->count;
+    t.data = to->data;
+    tensor_fill_normal(&t, seed);
+    return true;
+}
+
+bool run_draw(uint32_t length, uint64_t seed, const run_request *request, run_tensors *tensors,
+              tensor_error *message)
+{
+    const rhumb_layer_kind *kind = request->kind;
+
+    return draw(kind->heads, length, kind->head_dim, request->dtype, seed, &tensors->q, message) &&
+           draw(kind->kv_heads, length, kind->head_dim, request->dtype, seed + 1, &tensors->k, message) &&
+           (request->op == RHUMB_OP_ROTATE ||
+            draw(kind->kv_heads, length, kind->head_dim, request->dtype, seed + 2, &tensors->v, message));
+}
+
+/* ---------------------------------------------------------------------------------------------------
+ * Writing
+ */
+bool run_check_output(const char *output, const run_request *request, const run_tensors *tensors,
+                      tensor_error *message)
+{
+    const uint32_t wanted = request->op == RHUMB_OP_ROTATE && tensors->k.present ? 2 : 1;
+    char paths[MAX_FILES][1024];
+    uint32_t count;
+
+    if (ends_with(output, strlen(output), ".safetensors"))
+        return true;
+    count = split_npy(output, paths);
+    if (count != wanted) {
+        snprintf(message->line, sizeof message->line,
+                 "--output wants a .safetensors file or %s, not \"%.200s\"",
+                 wanted == 1 ? "one .npy file" : "two .npy files with a comma between (q and k)", output);
+        return false;
+    }
+    if (tensors->q.dtype == RHUMB_BF16 || (wanted == 2 && tensors->k.dtype == RHUMB_BF16)) {
+        snprintf(message->line, sizeof message->line,
+                 "--output: .npy has no type for bf16; write .safetensors, or give --dtype f32");
+        return false;
+    }
+    return true;
+}
+
+static bool put(tensor_list *list, const char *name, const run_tensor *from, tensor_error *message)
+{
+    tensor *t;
+
+    if (!from->present)
+        return true;
+    t = tensor_list_add(list, name, (tensor_dtype)from->dtype, from->rank, from->shape + 4 - from->rank, message);
+    if (t == NULL)
+        return false;
+    memcpy(t->data, from->data, (size_t)tensor_bytes(t));
+    return true;
+}
+
+static bool write_npy_files(const char *output, const tensor_list *list, tensor_error *message)
+{
+    char paths[MAX_FILES][1024];
+    const uint32_t count = split_npy(output, paths);
+
+    for (uint32_t i = 0; i < count && i < list->count; i++) {
+        if (npy_write(paths[i], &list->items[i], message) != 0) {
+            while (i > 0) /* all of them or none */
+                remove(paths[--i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool run_write(const char *output, const run_tensors *tensors, tensor_error *message)
+{
+    const bool dotted = tensors->dotted;
+    tensor_list list = {0};
+    bool done;
+
+    done = put(&list, dotted ? "out.q" : "q", &tensors->q_out, message) &&
+           put(&list, dotted ? "out.k" : "k", &tensors->k_out, message) &&
+           put(&list, dotted ? "out.o" : "o", &tensors->o, message);
+    if (done && ends_with(output, strlen(output), ".safetensors"))
+        done = safetensors_write(output, &list, message) == 0;
+    else if (done)
+        done = write_npy_files(output, &list, message);
+    tensor_list_free(&list);
+    return done;
+}
