@@ -12,32 +12,32 @@
 #include "rhumb/rhumb_schemes.h"
 #include "rhumb_shared.h"
 
-/* ---- Vulkan functions: each context has its own table, so that contexts on different devices, loaders
- * and interposers live in one process. */
-#define RHUMB_INSTANCE_FUNCTIONS(X)                                                                    \
-    X(GetDeviceProcAddr)                                                                               \
+/* ---- Vulkan functions: each context has its own table, so that contexts on different devices,
+ * loaders and interposers live in one process. */
+#define RHUMB_INSTANCE_FUNCTIONS(X)                                                                \
+    X(GetDeviceProcAddr)                                                                           \
     X(GetPhysicalDeviceProperties2)
 
-#define RHUMB_DEVICE_FUNCTIONS(X)                                                                      \
-    X(AllocateDescriptorSets)                                                                          \
-    X(CmdBindDescriptorSets)                                                                           \
-    X(CmdBindPipeline)                                                                                 \
-    X(CmdDispatch)                                                                                     \
-    X(CmdPushConstants)                                                                                \
-    X(CreateComputePipelines)                                                                          \
-    X(CreateDescriptorPool)                                                                            \
-    X(CreateDescriptorSetLayout)                                                                       \
-    X(CreatePipelineCache)                                                                             \
-    X(CreatePipelineLayout)                                                                            \
-    X(CreateShaderModule)                                                                              \
-    X(DestroyDescriptorPool)                                                                           \
-    X(DestroyDescriptorSetLayout)                                                                      \
-    X(DestroyPipeline)                                                                                 \
-    X(DestroyPipelineCache)                                                                            \
-    X(DestroyPipelineLayout)                                                                           \
-    X(DestroyShaderModule)                                                                             \
-    X(GetPipelineCacheData)                                                                            \
-    X(MergePipelineCaches)                                                                             \
+#define RHUMB_DEVICE_FUNCTIONS(X)                                                                  \
+    X(AllocateDescriptorSets)                                                                      \
+    X(CmdBindDescriptorSets)                                                                       \
+    X(CmdBindPipeline)                                                                             \
+    X(CmdDispatch)                                                                                 \
+    X(CmdPushConstants)                                                                            \
+    X(CreateComputePipelines)                                                                      \
+    X(CreateDescriptorPool)                                                                        \
+    X(CreateDescriptorSetLayout)                                                                   \
+    X(CreatePipelineCache)                                                                         \
+    X(CreatePipelineLayout)                                                                        \
+    X(CreateShaderModule)                                                                          \
+    X(DestroyDescriptorPool)                                                                       \
+    X(DestroyDescriptorSetLayout)                                                                  \
+    X(DestroyPipeline)                                                                             \
+    X(DestroyPipelineCache)                                                                        \
+    X(DestroyPipelineLayout)                                                                       \
+    X(DestroyShaderModule)                                                                         \
+    X(GetPipelineCacheData)                                                                        \
+    X(MergePipelineCaches)                                                                         \
     X(UpdateDescriptorSets)
 
 typedef struct rhumb_vk {
@@ -45,7 +45,8 @@ typedef struct rhumb_vk {
     RHUMB_INSTANCE_FUNCTIONS(X)
     RHUMB_DEVICE_FUNCTIONS(X)
 #undef X
-    PFN_vkSetDebugUtilsObjectNameEXT SetDebugUtilsObjectNameEXT; /* NULL where the extension is off */
+    PFN_vkSetDebugUtilsObjectNameEXT SetDebugUtilsObjectNameEXT; /* NULL where the
+                                                                    extension is off */
 } rhumb_vk;
 
 /* ---- Context */
@@ -70,7 +71,8 @@ struct rhumb_context {
     VkPipelineCache pipeline_cache;
     bool owns_pipeline_cache;
     atomic_bool device_lost;
-    pthread_rwlock_t cache_lock; /* write: merging into pipeline_cache, which Vulkan does not synchronise */
+    pthread_rwlock_t cache_lock; /* write: merging into pipeline_cache, which Vulkan does not
+                                    synchronise */
     pthread_mutex_t lock;        /* guards pipelines and their reference counts */
     struct rhumb_pipeline *pipelines;
     void (*destroy_device)(void *device_state); /* standalone: what lies below the context */
@@ -89,15 +91,15 @@ void rhumb_log(const rhumb_context *context, rhumb_log_level level, const char *
 /* A failed Vulkan call as an error of ours; `what` names the call and the operation. */
 rhumb_result rhumb_fail_vk(rhumb_context *context, VkResult result, const char *what);
 
-#define RHUMB_TRY(call)                                                                                \
-    do {                                                                                               \
-        rhumb_result try_result = (call);                                                              \
-        if (try_result != RHUMB_OK)                                                                    \
-            return try_result;                                                                         \
+#define RHUMB_TRY(call)                                                                            \
+    do {                                                                                           \
+        rhumb_result try_result = (call);                                                          \
+        if (try_result != RHUMB_OK)                                                                \
+            return try_result;                                                                     \
     } while (0)
 
-/* api.c. Checks a struct's header and completes it: `full` holds the library's defaults and receives the
- * caller's struct_size bytes. */
+/* api.c. Checks a struct's header and completes it: `full` holds the library's defaults and
+ * receives the caller's struct_size bytes. */
 rhumb_result rhumb_adopt(const rhumb_context *context, const char *operation, const char *struct_name,
                          const void *given, uint32_t type, void *full, size_t full_size);
 /* For output structs: the header must be right; copies as many bytes as the caller has room for. */
@@ -106,11 +108,13 @@ rhumb_result rhumb_give(const rhumb_context *context, const char *operation, con
 rhumb_result rhumb_check_lost(const rhumb_context *context);
 
 /* context.c. The host's callbacks, or malloc and free. */
-rhumb_result rhumb_adopt_allocator(const char *operation, const rhumb_allocator *given, rhumb_allocator *allocator);
+rhumb_result rhumb_adopt_allocator(const char *operation, const rhumb_allocator *given,
+                                   rhumb_allocator *allocator);
 /* Zeroed memory or NULL. */
 void *rhumb_allocate(rhumb_context *context, size_t size);
 void rhumb_release(rhumb_context *context, void *memory);
-void rhumb_set_name(rhumb_context *context, VkObjectType type, uint64_t handle, const char *name, const char *part);
+void rhumb_set_name(rhumb_context *context, VkObjectType type, uint64_t handle, const char *name,
+                    const char *part);
 
 /* ---- Views */
 typedef struct rhumb_view_rule {
@@ -134,7 +138,8 @@ typedef struct rhumb_rotary {
 typedef struct rhumb_scheme {
     const char *name;
     uint32_t type;
-    /* Validates parameters and computes what the kernels need. `params` has been header-checked by nobody. */
+    /* Validates parameters and computes what the kernels need. `params` has been header-checked by
+     * nobody. */
     rhumb_result (*resolve_rotary)(const rhumb_context *context, const void *params, uint32_t head_dim,
                                    rhumb_rotary *rotary);
 } rhumb_scheme;
@@ -156,7 +161,8 @@ typedef enum rhumb_kernel {
 
 typedef struct rhumb_pipeline_key {
     rhumb_kernel kernel;
-    uint32_t spec[SPEC_COUNT]; /* by specialisation constant id; ids that a kernel lacks are ignored */
+    uint32_t spec[SPEC_COUNT]; /* by specialisation constant id; ids that a kernel lacks
+                                  are ignored */
 } rhumb_pipeline_key;
 
 typedef struct rhumb_pipeline {
@@ -166,8 +172,8 @@ typedef struct rhumb_pipeline {
     rhumb_pipeline_key key;
 } rhumb_pipeline;
 
-rhumb_result rhumb_acquire_pipeline(rhumb_context *context, const rhumb_pipeline_key *key, VkPipelineLayout layout,
-                                    rhumb_pipeline **pipeline);
+rhumb_result rhumb_acquire_pipeline(rhumb_context *context, const rhumb_pipeline_key *key,
+                                    VkPipelineLayout layout, rhumb_pipeline **pipeline);
 void rhumb_release_pipeline(rhumb_context *context, rhumb_pipeline *pipeline);
 
 /* ---- Plans: plan.c */
@@ -195,7 +201,8 @@ struct rhumb_plan {
     char name[48];
 };
 
-/* variant.c: the one place where limits become kernels. Fills keys, counts and the variant's properties. */
+/* variant.c: the one place where limits become kernels. Fills keys, counts and the variant's
+ * properties. */
 rhumb_result rhumb_choose_variant(const rhumb_context *context, rhumb_resolved *resolved);
 
 /* ---- Bindings: bind.c */

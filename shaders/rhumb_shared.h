@@ -1,4 +1,5 @@
-/* Numbers and block layouts that the runtime and the shaders agree on. Compiled as C and as GLSL. */
+/* Numbers and block layouts that the runtime and the shaders agree on. Compiled as C and as
+ * GLSL. */
 #ifndef RHUMB_SHARED_H
 #define RHUMB_SHARED_H
 
@@ -50,10 +51,12 @@
 #define SPEC_WORKGROUP 0   /* invocations */
 #define SPEC_SLOT_COUNT 1
 #define SPEC_VIEWS 2       /* mask of the views that the plan has */
-#define SPEC_ALIGNED 3     /* 1: rows start at multiples of 4 elements, so vector accesses are legal */
+#define SPEC_ALIGNED 3     /* 1: rows start at multiples of 4 elements, so vector
+                              accesses are legal */
 #define SPEC_PAIRING 4
 #define SPEC_IN_PLACE 5    /* rotate: mask of VIEW_Q, VIEW_K bits that are rotated in place */
-#define SPEC_HEAD_DIM 6    /* fast attention forms; the generic form reads it from the constants block */
+#define SPEC_HEAD_DIM 6    /* fast attention forms; the generic form reads it from the
+                              constants block */
 #define SPEC_VALUE_DIM 7
 #define SPEC_HEAD_CHUNK 8  /* channels of Q and K staged at a time; divides the head size */
 #define SPEC_VALUE_CHUNK 9 /* channels of V staged at a time; divides the value size */
@@ -109,11 +112,12 @@ struct rhumb_constants_block {
     RHUMB_UINT padding0;
     RHUMB_UINT padding1;
     RHUMB_UINT padding2;
-    RHUMB_UVEC4(turns, 144); /* RHUMB_MAX_PAIRS / 2; pair i: {low, high} word of 2^64 turns per position */
+    RHUMB_UVEC4(turns, 144); /* RHUMB_MAX_PAIRS / 2; pair i: {low, high} word of 2^64 turns
+                                per position */
 };
 
-/* Where the views lie; uniform buffer. Per view id: strides of B, H, L and the first element, all in
- * elements of the view's dtype from the start of its descriptor. The stride of D is 1. */
+/* Where the views lie; uniform buffer. Per view id: strides of B, H, L and the first element, all
+ * in elements of the view's dtype from the start of its descriptor. The stride of D is 1. */
 struct rhumb_bindings_block {
     RHUMB_UVEC4(view, 32);
 };

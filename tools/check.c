@@ -12,11 +12,12 @@
 #define MAX_REASONS 64u
 
 static const char usage[] =
-    "usage: rhumb check [--device INDEX|NAME|UUID] [--floor] [--validation] [--json]\n"
+    "usage: rhumb check [--all] [--device INDEX|NAME|UUID] [--floor] [--validation] [--json]\n"
     "       rhumb check --cases PATH... [--reference] [--device ...] [--floor] [--json]\n"
     "       rhumb check --configs FOLDER [--json]\n\n"
-    "Without --cases and --configs: every operation, in every dtype and on every variant that fits, on the\n"
-    "best device against the double-precision reference, as a table.\n\n"
+    "Without --cases and --configs: every operation, dtype and variant on the best device against the\n"
+    "double-precision reference, as a table.\n\n"
+    "  --all        every combination of shape, dtype and variant\n"
     "  --cases      golden-case files, or folders of them, on reference and device\n"
     "  --configs    every NAME.json of a folder against NAME.expected.json\n"
     "  --device     an index, or part of a name or UUID (rhumb devices lists them)\n"
@@ -141,7 +142,7 @@ static void print_table_head(const gpu *g)
            "max error", "bound", "GPU time");
 }
 
-static int check_device(const gpu_options *options, bool json)
+static int check_device(const gpu_options *options, bool all, bool json)
 {
     char error[GPU_MESSAGE_SIZE] = "";
     report r = {.json = json};
@@ -159,13 +160,13 @@ static int check_device(const gpu_options *options, bool json)
     } else {
         print_table_head(g);
     }
-    check_operations(g, each_operation, &r, &count);
+    check_operations(g, all, each_operation, &r, &count);
     command_progress(NULL);
     if (!json && g->queries == VK_NULL_HANDLE)
         printf("* by the host's clock: this queue has no timestamps\n");
-    messages = atomic_load(&g->log_errors);
+    messages = atomic_load(&g->validation_count);
     if (messages != 0) {
-        fprintf(stderr, "rhumb check: %u validation messages, the first: %s\n", messages, g->log_first);
+        fprintf(stderr, "rhumb check: %u validation messages, the first: %s\n", messages, g->validation_first);
         r.count.failed++;
     }
     gpu_close(g);
@@ -264,9 +265,9 @@ static int check_cases(const gpu_options *options, bool reference_only, bool jso
         fprintf(stderr, "rhumb check: %s\n", problem.line);
         r.count.failed++;
     }
-    if (g != NULL && atomic_load(&g->log_errors) != 0) {
-        fprintf(stderr, "rhumb check: %u validation messages, the first: %s\n", atomic_load(&g->log_errors),
-                g->log_first);
+    if (g != NULL && atomic_load(&g->validation_count) != 0) {
+        fprintf(stderr, "rhumb check: %u validation messages, the first: %s\n", atomic_load(&g->validation_count),
+                g->validation_first);
         r.count.failed++;
     }
     gpu_close(g);
@@ -320,7 +321,7 @@ typedef struct arguments {
     const char *configs;
     char **paths; /* of --cases; as many as argc at most */
     uint32_t path_count;
-    bool json, floor, reference, help;
+    bool all, json, floor, reference, help;
 } arguments;
 
 static bool take_path(command_line *line, arguments *a)
@@ -346,7 +347,7 @@ static void read_arguments(int argc, char **argv, command_line *line, arguments 
     command_line_begin(line, argc, argv);
     while (command_line_more(line)) {
         if (!command_line_device(line, &a->options) && !command_line_flag(line, "--json", &a->json) &&
-            !command_line_flag(line, "--floor", &a->floor) &&
+            !command_line_flag(line, "--floor", &a->floor) && !command_line_flag(line, "--all", &a->all) &&
             !command_line_flag(line, "--reference", &a->reference) &&
             !command_line_flag(line, "--help", &a->help) &&
             !command_line_text(line, "--configs", &a->configs) && !take_path(line, a))
@@ -356,6 +357,8 @@ static void read_arguments(int argc, char **argv, command_line *line, arguments 
         return;
     if (a->configs != NULL && a->path_count != 0)
         snprintf(line->error, sizeof line->error, "either --cases or --configs, not both");
+    else if (a->all && (a->configs != NULL || a->path_count != 0))
+        snprintf(line->error, sizeof line->error, "--all goes with the table of operations");
     else if (a->reference && a->path_count == 0)
         snprintf(line->error, sizeof line->error, "--reference goes with --cases");
 }
@@ -370,7 +373,7 @@ static int run_check(const arguments *a)
         return check_configs(a->configs, a->json);
     if (a->path_count != 0)
         return check_cases(&a->options, a->reference, a->json, a->paths, a->path_count);
-    return check_device(&a->options, a->json);
+    return check_device(&a->options, a->all, a->json);
 }
 
 int rhumb_command_check(int argc, char **argv)

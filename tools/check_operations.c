@@ -44,54 +44,63 @@ typedef struct shape {
     bool lengths;            /* each batch entry its own lengths, from the device buffer */
     int32_t window_left;
     int32_t window_right;    /* with window_left only */
+    bool dtypes;             /* in f16 and bf16 too, without being asked for all */
+    bool variants;           /* in f32 on the variants that would not be chosen, likewise */
 } shape;
 
 static const shape shapes[] = {
-    {.name = "half", .op = RHUMB_OP_ROTATE, .heads = 4, .q_rows = 37, .head_dim = 128,
-     .pairing = RHUMB_PAIRING_HALF},
-    {.name = "interleaved", .op = RHUMB_OP_ROTATE, .heads = 4, .q_rows = 37, .head_dim = 64,
-     .pairing = RHUMB_PAIRING_INTERLEAVED},
-    {.name = "half, partial 20 of 80 at 4, GQA", .op = RHUMB_OP_ROTATE, .batch = 2, .heads = 6, .kv_heads = 2,
-     .q_rows = 13, .head_dim = 80, .pairing = RHUMB_PAIRING_HALF, .rotary_dim = 20, .rotary_offset = 4},
-    {.name = "interleaved, partial 32 of 64, in place", .op = RHUMB_OP_ROTATE, .batch = 2, .heads = 3,
-     .q_rows = 11, .head_dim = 64, .pairing = RHUMB_PAIRING_INTERLEAVED, .rotary_dim = 32, .in_place = true},
-    {.name = "half, offset 2^31 - 64", .op = RHUMB_OP_ROTATE, .heads = 2, .q_rows = 17, .head_dim = 96,
-     .pairing = RHUMB_PAIRING_HALF, .base = 500000.0, .q_offset = INT32_MAX - 63},
-    {.name = "half, inverse, odd head_dim 111", .op = RHUMB_OP_ROTATE, .heads = 3, .q_rows = 19,
-     .head_dim = 111, .pairing = RHUMB_PAIRING_HALF, .rotary_dim = 110, .inverse = true, .q_offset = 1000},
-    {.name = "interleaved, positions per batch", .op = RHUMB_OP_ROTATE, .batch = 2, .heads = 3, .kv_heads = 1,
-     .q_rows = 23, .head_dim = 128, .pairing = RHUMB_PAIRING_INTERLEAVED, .positions = POSITIONS_BATCH},
-    {.name = "half, linear scaling 8, positions shared", .op = RHUMB_OP_ROTATE, .batch = 2, .heads = 2,
-     .q_rows = 29, .head_dim = 128, .pairing = RHUMB_PAIRING_HALF, .factor = 8.0,
-     .positions = POSITIONS_SHARED},
+    {.name = "half", .op = RHUMB_OP_ROTATE, .dtypes = true, .heads = 4, .q_rows = 37,
+     .head_dim = 128, .pairing = RHUMB_PAIRING_HALF},
+    {.name = "interleaved", .op = RHUMB_OP_ROTATE, .dtypes = true, .heads = 4, .q_rows = 37,
+     .head_dim = 64, .pairing = RHUMB_PAIRING_INTERLEAVED},
+    {.name = "half, partial 20 of 80 at 4, GQA", .op = RHUMB_OP_ROTATE, .dtypes = true, .batch = 2,
+     .heads = 6, .kv_heads = 2, .q_rows = 13, .head_dim = 80, .pairing = RHUMB_PAIRING_HALF,
+     .rotary_dim = 20, .rotary_offset = 4},
+    {.name = "interleaved, partial 32 of 64, in place", .op = RHUMB_OP_ROTATE, .dtypes = true,
+     .batch = 2, .heads = 3, .q_rows = 11, .head_dim = 64, .pairing = RHUMB_PAIRING_INTERLEAVED,
+     .rotary_dim = 32, .in_place = true},
+    {.name = "half, offset 2^31 - 64", .op = RHUMB_OP_ROTATE, .dtypes = true, .heads = 2,
+     .q_rows = 17, .head_dim = 96, .pairing = RHUMB_PAIRING_HALF, .base = 500000.0,
+     .q_offset = INT32_MAX - 63},
+    {.name = "half, inverse, odd head_dim 111", .op = RHUMB_OP_ROTATE, .dtypes = true, .heads = 3,
+     .q_rows = 19, .head_dim = 111, .pairing = RHUMB_PAIRING_HALF, .rotary_dim = 110,
+     .inverse = true, .q_offset = 1000},
+    {.name = "interleaved, positions per batch", .op = RHUMB_OP_ROTATE, .dtypes = true, .batch = 2,
+     .heads = 3, .kv_heads = 1, .q_rows = 23, .head_dim = 128, .pairing = RHUMB_PAIRING_INTERLEAVED,
+     .positions = POSITIONS_BATCH},
+    {.name = "half, linear scaling 8, positions shared", .op = RHUMB_OP_ROTATE, .dtypes = true,
+     .batch = 2, .heads = 2, .q_rows = 29, .head_dim = 128, .pairing = RHUMB_PAIRING_HALF,
+     .factor = 8.0, .positions = POSITIONS_SHARED},
 
-    {.name = "bidirectional, D 64", .op = RHUMB_OP_ATTENTION, .batch = 2, .heads = 3, .q_rows = 67,
-     .k_rows = 67, .head_dim = 64},
+    {.name = "bidirectional, D 64", .op = RHUMB_OP_ATTENTION, .dtypes = true, .variants = true,
+     .batch = 2, .heads = 3, .q_rows = 67, .k_rows = 67, .head_dim = 64},
     {.name = "causal, GQA, D 128, Q rotated", .op = RHUMB_OP_ATTENTION, .heads = 8, .kv_heads = 2,
      .q_rows = 71, .k_rows = 71, .head_dim = 128, .rotary = true, .pairing = RHUMB_PAIRING_HALF,
      .causal = true, .q_offset_unset = true},
-    {.name = "causal, window 16, D 80", .op = RHUMB_OP_ATTENTION, .heads = 4, .kv_heads = 1, .q_rows = 61,
-     .k_rows = 97, .head_dim = 80, .causal = true, .q_offset_unset = true, .window_left = 16,
-     .window_right = INT32_MAX},
+    {.name = "causal, window 16, D 80", .op = RHUMB_OP_ATTENTION, .heads = 4, .kv_heads = 1,
+     .q_rows = 61, .k_rows = 97, .head_dim = 80, .causal = true, .q_offset_unset = true,
+     .window_left = 16, .window_right = INT32_MAX},
     {.name = "window 9 left, 5 right, D 96", .op = RHUMB_OP_ATTENTION, .heads = 2, .q_rows = 53,
      .k_rows = 53, .head_dim = 96, .window_left = 9, .window_right = 5},
-    {.name = "top-left causal, empty rows, D 256", .op = RHUMB_OP_ATTENTION, .heads = 2, .q_rows = 41,
-     .k_rows = 37, .head_dim = 256, .causal = true, .q_offset = -7},
+    {.name = "top-left causal, empty rows, D 256", .op = RHUMB_OP_ATTENTION, .heads = 2,
+     .q_rows = 41, .k_rows = 37, .head_dim = 256, .causal = true, .q_offset = -7},
     {.name = "by position, ring, D 64, Q rotated", .op = RHUMB_OP_ATTENTION, .batch = 2, .heads = 4,
      .kv_heads = 2, .q_rows = 31, .k_rows = 59, .head_dim = 64, .rotary = true,
      .pairing = RHUMB_PAIRING_INTERLEAVED, .causal = true, .by_position = true},
     {.name = "lengths per batch, causal, D 128", .op = RHUMB_OP_ATTENTION, .batch = 2, .heads = 4,
-     .kv_heads = 2, .q_rows = 33, .k_rows = 83, .head_dim = 128, .causal = true, .q_offset_unset = true,
-     .lengths = true},
-    {.name = "D 37, value_dim 53, GQA", .op = RHUMB_OP_ATTENTION, .heads = 4, .kv_heads = 2, .q_rows = 29,
-     .k_rows = 43, .head_dim = 37, .value_dim = 53},
+     .kv_heads = 2, .q_rows = 33, .k_rows = 83, .head_dim = 128, .causal = true,
+     .q_offset_unset = true, .lengths = true},
+    {.name = "D 37, value_dim 53, GQA", .op = RHUMB_OP_ATTENTION, .dtypes = true, .heads = 4,
+     .kv_heads = 2, .q_rows = 29, .k_rows = 43, .head_dim = 37, .value_dim = 53},
     {.name = "D 576, value_dim 512, decode", .op = RHUMB_OP_ATTENTION, .heads = 4, .kv_heads = 1,
-     .q_rows = 1, .k_rows = 131, .head_dim = 576, .value_dim = 512, .causal = true, .q_offset_unset = true},
-    {.name = "decode, GQA, D 128, Q rotated", .op = RHUMB_OP_ATTENTION, .batch = 2, .heads = 8,
-     .kv_heads = 2, .q_rows = 1, .k_rows = 517, .head_dim = 128, .rotary = true,
+     .q_rows = 1, .k_rows = 131, .head_dim = 576, .value_dim = 512, .causal = true,
+     .q_offset_unset = true},
+    {.name = "decode, GQA, D 128, Q rotated", .op = RHUMB_OP_ATTENTION, .dtypes = true, .batch = 2,
+     .heads = 8, .kv_heads = 2, .q_rows = 1, .k_rows = 517, .head_dim = 128, .rotary = true,
      .pairing = RHUMB_PAIRING_HALF, .causal = true, .q_offset_unset = true},
     {.name = "decode, D 80, lengths per batch", .op = RHUMB_OP_ATTENTION, .batch = 2, .heads = 4,
-     .q_rows = 1, .k_rows = 263, .head_dim = 80, .causal = true, .q_offset_unset = true, .lengths = true},
+     .q_rows = 1, .k_rows = 263, .head_dim = 80, .causal = true, .q_offset_unset = true,
+     .lengths = true},
 };
 
 /* Host arrays of one run. Elements of 2 or 4 bytes, and their exact doubles. */
@@ -353,7 +362,6 @@ static void prepare(const shape *s, const sizes *z, rhumb_dtype dtype, rhumb_var
         op->info.rotary = s->rotary ? rope : NULL;
         add_attention_tensors(s, z, dtype, w, op);
     }
-    op->warm_up = 1;
     op->repeats = 5;
     op->budget_ns = 5e7;
 }
@@ -427,7 +435,7 @@ static rhumb_variant run_row(run *r, const shape *s, rhumb_dtype dtype, rhumb_va
     return op.properties.variant;
 }
 
-uint32_t check_operations(gpu *g, check_operation_fn each, void *user, uint32_t *count)
+uint32_t check_operations(gpu *g, bool all, check_operation_fn each, void *user, uint32_t *count)
 {
     static const rhumb_dtype dtypes[] = {RHUMB_F32, RHUMB_F16, RHUMB_BF16};
     static const rhumb_variant variants[] = {RHUMB_VARIANT_GENERIC, RHUMB_VARIANT_TILE, RHUMB_VARIANT_DECODE};
@@ -435,9 +443,12 @@ uint32_t check_operations(gpu *g, check_operation_fn each, void *user, uint32_t 
 
     for (size_t i = 0; i < COUNT(shapes); i++) {
         for (size_t j = 0; j < COUNT(dtypes); j++) {
-            const rhumb_variant chosen = run_row(&r, &shapes[i], dtypes[j], RHUMB_VARIANT_AUTO);
+            rhumb_variant chosen;
+            if (j != 0 && !shapes[i].dtypes && !all)
+                continue;
+            chosen = run_row(&r, &shapes[i], dtypes[j], RHUMB_VARIANT_AUTO);
             for (size_t k = 0; k < COUNT(variants); k++) {
-                if (variants[k] != chosen)
+                if (variants[k] != chosen && ((j == 0 && shapes[i].variants) || all))
                     run_row(&r, &shapes[i], dtypes[j], variants[k]);
             }
         }

@@ -42,8 +42,8 @@ static void log_line(void *user, rhumb_log_level level, const char *line)
 {
     gpu *g = user;
 
-    if (level == RHUMB_LOG_ERROR && atomic_fetch_add(&g->log_errors, 1) == 0)
-        snprintf(g->log_first, sizeof g->log_first, "%s", line);
+    if (strncmp(line, "validation: ", 12) == 0 && atomic_fetch_add(&g->validation_count, 1) == 0)
+        snprintf(g->validation_first, sizeof g->validation_first, "%s", line);
     if (g->log != NULL)
         g->log(g->log_user, level, line);
 }

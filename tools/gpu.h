@@ -62,7 +62,7 @@ double gpu_timestamp_ns(uint64_t begin, uint64_t end, uint32_t valid_bits, doubl
  */
 typedef struct gpu_options {
     uint32_t device_index;                            /* or RHUMB_DEVICE_ANY */
-    uint32_t validation;                              /* 1: validation layer; see gpu.log_errors */
+    uint32_t validation;                              /* 1: validation layer; see validation_count */
     const char *device_name;                          /* part of the name or UUID; NULL: any */
     PFN_vkGetInstanceProcAddr get_instance_proc_addr; /* NULL: the system's loader */
     const rhumb_limits *clamp;                        /* NULL: none */
@@ -87,8 +87,9 @@ typedef struct gpu {
     VkCommandPool command_pool;
     VkFence fence;
     VkQueryPool queries; /* two timestamps; VK_NULL_HANDLE where the queue has none */
-    atomic_uint log_errors;        /* lines logged as errors so far: validation messages */
-    char log_first[GPU_MESSAGE_SIZE]; /* the first of them */
+    atomic_uint validation_count;  /* messages of the validation layer so far (log lines that begin with
+                                      "validation: "; rhumb's own refusals are logged too) */
+    char validation_first[GPU_MESSAGE_SIZE];
     rhumb_log_fn log;
     void *log_user;
     char message[GPU_MESSAGE_SIZE]; /* of the last failing call */
@@ -223,8 +224,10 @@ typedef struct gpu_operation {
     uint32_t tensor_count;
     uint32_t uniform_offset; /* multiples of the uniform alignment put before each block; default 0 */
     uint32_t warm_up;        /* runs after the first, not timed; default 0 */
-    uint32_t repeats;        /* timed runs after those; default 0: the first run is timed */
-    double budget_ns;        /* no more repeats once the runs have taken this long; default 0: no limit */
+    uint32_t repeats;        /* timed runs after those; default 0: the first run is timed (some drivers
+                                finish compiling in it) */
+    double budget_ns;        /* no more timed runs, after one, once they have taken this long; default 0:
+                                no limit */
     bool unchecked;          /* true: no guards and no comparison of what must not change (large runs) */
     /* out */
     rhumb_plan_properties properties;

@@ -479,15 +479,10 @@ static double median(double *times, uint32_t count)
     return 0.5 * (times[(count - 1) / 2] + times[count / 2]);
 }
 
-static bool within_budget(const gpu_operation *operation, double spent)
-{
-    return operation->budget_ns <= 0.0 || spent < operation->budget_ns;
-}
-
 static rhumb_result run_repeats(gpu_prepared *p, VkCommandBuffer commands)
 {
     gpu_operation *operation = p->operation;
-    double spent = operation->ns;
+    double spent = 0.0;
     uint32_t count = 0;
     double *times;
     rhumb_result result = RHUMB_OK;
@@ -497,15 +492,14 @@ static rhumb_result run_repeats(gpu_prepared *p, VkCommandBuffer commands)
     times = calloc(operation->repeats, sizeof *times);
     if (times == NULL)
         return gpu_fail(p->g, RHUMB_ERROR_HOST_MEMORY, "no host memory for %u times", operation->repeats);
-    for (uint32_t i = 0; i < operation->warm_up && result == RHUMB_OK && within_budget(operation, spent); i++) {
+    for (uint32_t i = 0; i < operation->warm_up && result == RHUMB_OK; i++)
         result = run_once(p, commands, &times[0]);
-        spent += times[0];
-    }
-    while (count < operation->repeats && result == RHUMB_OK && within_budget(operation, spent)) {
+    while (count < operation->repeats && result == RHUMB_OK &&
+           (count == 0 || operation->budget_ns <= 0.0 || spent < operation->budget_ns)) {
         result = run_once(p, commands, &times[count]);
         spent += times[count++];
     }
-    if (result == RHUMB_OK && count > 0)
+    if (result == RHUMB_OK)
         operation->ns = median(times, count);
     free(times);
     return result;

@@ -206,10 +206,10 @@ static int finish(gpu *g, const arguments *a, const run_request *request, const 
 {
     const bool failed = step_failed(&steps->rotate) || step_failed(&steps->attention);
     tensor_error error = {.line = ""};
-    uint32_t messages = atomic_load(&g->log_errors);
+    uint32_t messages = atomic_load(&g->validation_count);
 
     if (messages != 0)
-        return command_error("run", "%u validation messages, the first: %s", messages, g->log_first);
+        return command_error("run", "%u validation messages, the first: %s", messages, g->validation_first);
     if (!failed && a->output != NULL && !run_write(a->output, t, &error))
         return command_error("run", "%s", error.line);
     if (a->json && print_json(g, a, request, t, steps) != 0)
@@ -274,10 +274,14 @@ static int run_config(const arguments *a, run_request *request)
         status = command_error("run", "%s", report->message);
     } else {
         request->kind = find_kind(report, a->kind);
-        status = request->kind != NULL
-                     ? run_layer(a, request)
-                     : command_error("run", "--kind: the model has no layers \"%.60s\"; its first are \"%s\"",
-                                     a->kind != NULL ? a->kind : "", report->kinds[0].name);
+        if (request->kind == NULL)
+            status = command_error("run", "--kind: the model has no layers \"%.60s\"; its first are \"%s\"",
+                                   a->kind != NULL ? a->kind : "", report->kinds[0].name);
+        else if (request->op == RHUMB_OP_ATTENTION && isfinite(request->kind->softcap))
+            status = command_error("run", "the model caps its logits at %g, which attention does not do yet",
+                                   request->kind->softcap);
+        else
+            status = run_layer(a, request);
     }
     describe_free(report);
     free(report);

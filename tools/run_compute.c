@@ -28,7 +28,6 @@ static void add(gpu_operation *op, rhumb_view_id id, const run_tensor *t, const 
 
 static bool run_operation(gpu *g, gpu_operation *op, run_step *step, tensor_error *message)
 {
-    op->warm_up = 1;
     op->repeats = 5;
     op->budget_ns = 1e9;
     if (gpu_run_operation(g, op) != RHUMB_OK)

@@ -1,10 +1,11 @@
 /* rhumb: positions in Transformers, and the attention that consumes them, as Vulkan compute.
  *
- * A host hands over its own VkDevice and command buffer; rhumb validates everything ahead of time and
- * records dispatches, nothing else. The life of an operation:
+ * A host hands over its own VkDevice and command buffer; rhumb validates everything ahead of time
+ * and records dispatches, nothing else. The life of an operation:
  *
  *     context    rhumb_create_hosted (the host's device) or rhumb_create_standalone (an own device)
- *     plan       rhumb_create_plan     compiles pipelines; the only slow call; any thread, ahead of time
+ *     plan       rhumb_create_plan     compiles pipelines; the only slow call; any thread, ahead
+ *                                      of time
  *                rhumb_write_constants bytes for a uniform buffer that the host owns
  *     bindings   rhumb_create_bindings which VkBuffer ranges hold Q, K, V, ...
  *                rhumb_write_bindings  bytes for a second uniform range that the host owns
@@ -19,14 +20,14 @@
  *   Positions are integers; relative offsets are key minus query.
  *   LSE and logits use natural logarithms. A row that sees no key gives zeros.
  *
- * Structs begin with {type, struct_size, next}. Call rhumb_init_NAME(&s) first: it sets the header and
- * every default, then change what differs. No meaning is attached to zero. `next` is for extensions; an
- * unknown type in the chain is RHUMB_ERROR_VERSION, and so is a struct_size larger than the library's.
- * A smaller struct_size (an older header) is completed with defaults.
+ * Structs begin with {type, struct_size, next}. Call rhumb_init_NAME(&s) first: it sets the header
+ * and every default, then change what differs. No meaning is attached to zero. `next` is for
+ * extensions; an unknown type in the chain is RHUMB_ERROR_VERSION, and so is a struct_size larger
+ * than the library's. A smaller struct_size (an older header) is completed with defaults.
  *
  * Errors: every function that can fail returns a rhumb_result and leaves one line that names the
- * operation, what was wanted and what was there: rhumb_last_message. After an error nothing has been
- * recorded or written, nothing leaks, and the context stays usable.
+ * operation, what was wanted and what was there: rhumb_last_message. After an error nothing has
+ * been recorded or written, nothing leaks, and the context stays usable.
  */
 #ifndef RHUMB_H
 #define RHUMB_H
@@ -48,31 +49,36 @@ extern "C" {
 #define RHUMB_API __attribute__((visibility("default")))
 #endif
 
-#define RHUMB_VERSION_MAJOR 0 /* ABI: function table and struct layouts only grow within one major */
+/* ABI: function table and struct layouts only grow within one major */
+#define RHUMB_VERSION_MAJOR 0
 #define RHUMB_VERSION_MINOR 1
 #define RHUMB_VERSION_PATCH 0
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Results
  */
 typedef enum rhumb_result {
     RHUMB_OK = 0,
-    RHUMB_ERROR_ARGUMENT = -1,      /* a value outside its documented domain, a missing required view */
-    RHUMB_ERROR_VERSION = -2,       /* wrong type, unknown next, struct_size larger than the library's */
+    RHUMB_ERROR_ARGUMENT = -1,      /* a value outside its documented domain, a missing
+                                       required view */
+    RHUMB_ERROR_VERSION = -2,       /* wrong type, unknown next, struct_size larger than
+                                       the library's */
     RHUMB_ERROR_UNSUPPORTED = -3,   /* legal values that no kernel combines */
-    RHUMB_ERROR_LIMIT = -4,         /* a limit of the device, of the clamp or of the plan; with its numbers */
+    RHUMB_ERROR_LIMIT = -4,         /* a limit of the device, of the clamp or of the plan; with
+                                       its numbers */
     RHUMB_ERROR_HOST_MEMORY = -5,
     RHUMB_ERROR_DEVICE_MEMORY = -6,
     RHUMB_ERROR_DEVICE_LOST = -7,   /* stays: every later call on the context returns it */
     RHUMB_ERROR_VULKAN = -8,        /* any other VkResult; the message has its number */
-    RHUMB_ERROR_NO_DEVICE = -9,     /* standalone: no loader, no device, or none of the name asked for */
+    RHUMB_ERROR_NO_DEVICE = -9,     /* standalone: no loader, no device, or none of the
+                                       name asked for */
     RHUMB_ERROR_CONFIG = -10,       /* model configuration without a needed key, or contradictory */
 } rhumb_result;
 
 /* A short name such as "RHUMB_ERROR_LIMIT"; never NULL. */
 RHUMB_API const char *rhumb_result_name(rhumb_result result);
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Struct headers
  */
 typedef enum rhumb_type {
@@ -92,23 +98,23 @@ typedef enum rhumb_type {
     RHUMB_TYPE_SCHEME_FIRST = 1000, /* scheme structs: rhumb_schemes.h */
 } rhumb_type;
 
-#define RHUMB_HEADER                                                                                   \
-    uint32_t type;        /* rhumb_type */                                                             \
-    uint32_t struct_size; /* sizeof the struct as the caller compiled it */                            \
+#define RHUMB_HEADER                                                                               \
+    uint32_t type;        /* rhumb_type */                                                         \
+    uint32_t struct_size; /* sizeof the struct as the caller compiled it */                        \
     const void *next      /* chain of extension structs, or NULL */
 
 typedef struct rhumb_header {
     RHUMB_HEADER;
 } rhumb_header;
 
-#define RHUMB_INIT_HEADER(s, type_value)                                                               \
-    do {                                                                                               \
-        memset((s), 0, sizeof *(s));                                                                   \
-        (s)->type = (type_value);                                                                      \
-        (s)->struct_size = (uint32_t)sizeof *(s);                                                      \
+#define RHUMB_INIT_HEADER(s, type_value)                                                           \
+    do {                                                                                           \
+        memset((s), 0, sizeof *(s));                                                               \
+        (s)->type = (type_value);                                                                  \
+        (s)->struct_size = (uint32_t)sizeof *(s);                                                  \
     } while (0)
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Context
  */
 
@@ -117,8 +123,8 @@ typedef struct rhumb_header {
  * rhumb_destroy_context, which must be the last. */
 typedef struct rhumb_context rhumb_context;
 
-/* Limits. As a clamp: lowers what the device reports, to prove on a large device what a small one will
- * do. As an output (rhumb_get_limits): min(device, clamp), what variants are chosen from. */
+/* Limits. As a clamp: lowers what the device reports, to prove on a large device what a small one
+ * will do. As an output (rhumb_get_limits): min(device, clamp), what variants are chosen from. */
 typedef struct rhumb_limits {
     RHUMB_HEADER;
     uint32_t max_invocations;          /* per work group */
@@ -130,8 +136,10 @@ typedef struct rhumb_limits {
     uint32_t uniform_offset_alignment; /* bytes; clamping raises it */
     uint32_t max_workgroups_x;         /* per dispatch */
     uint32_t max_workgroups_y;
-    uint32_t subgroup_size;            /* lanes; 0: unknown. Clamping to 0 turns subgroup paths off */
-    uint32_t subgroup_operations;      /* VkSubgroupFeatureFlags usable in compute; the clamp is and-ed */
+    uint32_t subgroup_size;            /* lanes; 0: unknown. Clamping to 0 turns
+                                          subgroup paths off */
+    uint32_t subgroup_operations;      /* VkSubgroupFeatureFlags usable in compute; the
+                                          clamp is and-ed */
     uint32_t padding;
     uint64_t max_storage_range;        /* bytes of one storage descriptor */
 } rhumb_limits;
@@ -171,9 +179,9 @@ static inline void rhumb_init_limits_floor(rhumb_limits *s)
     s->max_storage_range = 134217728;
 }
 
-/* Host memory callbacks. Both or none. `allocate` returns memory aligned for any type, or NULL, which
- * becomes RHUMB_ERROR_HOST_MEMORY. They may be called from any thread that calls rhumb; rhumb_record
- * calls neither. Not passed on to the driver. */
+/* Host memory callbacks. Both or none. `allocate` returns memory aligned for any type, or NULL,
+ * which becomes RHUMB_ERROR_HOST_MEMORY. They may be called from any thread that calls rhumb;
+ * rhumb_record calls neither. Not passed on to the driver. */
 typedef struct rhumb_allocator {
     RHUMB_HEADER;
     void *(*allocate)(void *user, size_t size);
@@ -191,7 +199,8 @@ typedef enum rhumb_log_level {
     RHUMB_LOG_ERROR = 1,
 } rhumb_log_level;
 
-/* Called on the thread of the call that has something to say; may be called from several at once. */
+/* Called on the thread of the call that has something to say; may be called from several
+ * at once. */
 typedef void (*rhumb_log_fn)(void *user, rhumb_log_level level, const char *line);
 
 /* A host's device. The handles stay the host's and must outlive the context; rhumb destroys none of
@@ -202,9 +211,11 @@ typedef struct rhumb_hosted_info {
     VkPhysicalDevice physical_device;
     VkDevice device;
     PFN_vkGetInstanceProcAddr get_instance_proc_addr; /* required; rhumb links no loader */
-    uint32_t api_version;                             /* of the device as created; at least Vulkan 1.1 */
+    uint32_t api_version;                             /* of the device as created; at
+                                                         least Vulkan 1.1 */
     uint32_t enabled_extension_count;
-    const char *const *enabled_extensions;            /* device extensions, and VK_EXT_debug_utils if on */
+    const char *const *enabled_extensions;            /* device extensions, and
+                                                         VK_EXT_debug_utils if on */
     VkPipelineCache pipeline_cache;                   /* VK_NULL_HANDLE: rhumb makes one */
     const rhumb_limits *clamp;                        /* NULL: none */
     const rhumb_allocator *allocator;                 /* NULL: malloc and free */
@@ -218,8 +229,8 @@ static inline void rhumb_init_hosted_info(rhumb_hosted_info *s)
     s->api_version = VK_API_VERSION_1_1;
 }
 
-/* Features and extensions for the host's vkCreateDevice. Lists are static; do not free. rhumb runs with
- * none of the recommended ones. */
+/* Features and extensions for the host's vkCreateDevice. Lists are static; do not free. rhumb runs
+ * with none of the recommended ones. */
 typedef struct rhumb_requirements {
     RHUMB_HEADER;
     uint32_t api_version;
@@ -227,7 +238,8 @@ typedef struct rhumb_requirements {
     const char *const *required_extensions;
     const char *const *recommended_extensions;
     uint32_t recommended_extension_count;
-    uint32_t queue_flags; /* of the queue the command buffer is submitted to: VK_QUEUE_COMPUTE_BIT */
+    uint32_t queue_flags; /* of the queue the command buffer is submitted to:
+                             VK_QUEUE_COMPUTE_BIT */
 } rhumb_requirements;
 
 static inline void rhumb_init_requirements(rhumb_requirements *s)
@@ -238,21 +250,23 @@ static inline void rhumb_init_requirements(rhumb_requirements *s)
 RHUMB_API rhumb_result rhumb_get_requirements(rhumb_requirements *requirements);
 
 /* Errors: ARGUMENT (a missing handle), VERSION, HOST_MEMORY, VULKAN (an entry point is missing),
- * LIMIT (below the floor: fewer than 128 invocations, 16 KiB shared, 4 storage buffers ...). On error
- * *context is NULL; the message is rhumb_last_message(NULL). */
+ * LIMIT (below the floor: fewer than 128 invocations, 16 KiB shared, 4 storage buffers ...). On
+ * error *context is NULL; the message is rhumb_last_message(NULL). */
 RHUMB_API rhumb_result rhumb_create_hosted(const rhumb_hosted_info *info, rhumb_context **context);
 
 #define RHUMB_DEVICE_ANY UINT32_MAX
 
-/* A device of rhumb's own, for tools, tests and benchmarks. Not in the plugin build, nor in a library
- * built with -Dstandalone=false. The choice: discrete > integrated > virtual > CPU among the devices
- * that match. */
+/* A device of rhumb's own, for tools, tests and benchmarks. Not in the plugin build, nor in a
+ * library built with -Dstandalone=false. The choice: discrete > integrated > virtual > CPU among
+ * the devices that match. */
 typedef struct rhumb_standalone_info {
     RHUMB_HEADER;
     uint32_t device_index;      /* index in the loader's order, or RHUMB_DEVICE_ANY */
-    uint32_t validation;        /* 1: VK_LAYER_KHRONOS_validation with synchronization validation; messages go
-                                   to `log` as errors. NO_DEVICE if the layer is not installed. Default 0 */
-    const char *device_name;    /* part of the device's name or of its UUID in hexadecimal; NULL: any */
+    uint32_t validation;        /* 1: VK_LAYER_KHRONOS_validation with synchronization validation;
+                                   messages go to `log` as errors. NO_DEVICE if the layer is not
+                                   installed. Default 0 */
+    const char *device_name;    /* part of the device's name or of its UUID in
+                                   hexadecimal; NULL: any */
     PFN_vkGetInstanceProcAddr get_instance_proc_addr; /* NULL: rhumb opens the system's loader */
     const rhumb_limits *clamp;
     const rhumb_allocator *allocator;
@@ -267,10 +281,11 @@ static inline void rhumb_init_standalone_info(rhumb_standalone_info *s)
 }
 
 /* Errors: as rhumb_create_hosted, and NO_DEVICE. */
-RHUMB_API rhumb_result rhumb_create_standalone(const rhumb_standalone_info *info, rhumb_context **context);
+RHUMB_API rhumb_result rhumb_create_standalone(const rhumb_standalone_info *info,
+                                               rhumb_context **context);
 
-/* The Vulkan objects below a context, for whoever needs buffers and command buffers on its device. The
- * queue is VK_NULL_HANDLE for a hosted context. The caller synchronises access to the queue. */
+/* The Vulkan objects below a context, for whoever needs buffers and command buffers on its device.
+ * The queue is VK_NULL_HANDLE for a hosted context. The caller synchronises access to the queue. */
 typedef struct rhumb_device_handles {
     RHUMB_HEADER;
     VkInstance instance;
@@ -287,7 +302,8 @@ static inline void rhumb_init_device_handles(rhumb_device_handles *s)
     RHUMB_INIT_HEADER(s, RHUMB_TYPE_DEVICE_HANDLES);
 }
 
-RHUMB_API rhumb_result rhumb_get_device_handles(const rhumb_context *context, rhumb_device_handles *handles);
+RHUMB_API rhumb_result rhumb_get_device_handles(const rhumb_context *context,
+                                                rhumb_device_handles *handles);
 
 RHUMB_API rhumb_result rhumb_get_limits(const rhumb_context *context, rhumb_limits *limits);
 
@@ -295,11 +311,11 @@ RHUMB_API rhumb_result rhumb_get_limits(const rhumb_context *context, rhumb_limi
  * waits for its device first. */
 RHUMB_API void rhumb_destroy_context(rhumb_context *context);
 
-/* The line left by the calling thread's last failing call on this context (NULL: by a failing create
- * call). Valid until this thread's next call into rhumb. Never NULL. */
+/* The line left by the calling thread's last failing call on this context (NULL: by a failing
+ * create call). Valid until this thread's next call into rhumb. Never NULL. */
 RHUMB_API const char *rhumb_last_message(const rhumb_context *context);
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Views
  */
 typedef enum rhumb_dtype {
@@ -317,13 +333,15 @@ typedef enum rhumb_view_id {
     RHUMB_VIEW_O = 3,           /* [B, heads, Lq, value_dim], written */
     RHUMB_VIEW_Q_OUT = 4,       /* ROTATE: result of Q; absent: Q is rotated in place */
     RHUMB_VIEW_K_OUT = 5,       /* ROTATE: result of K; absent: K is rotated in place */
-    RHUMB_VIEW_POSITIONS_Q = 6, /* [B, Lq] or [Lq]: position of each row of Q (ROTATE: of Q and K) */
+    RHUMB_VIEW_POSITIONS_Q = 6, /* [B, Lq] or [Lq]: position of each row of Q (ROTATE:
+                                   of Q and K) */
     RHUMB_VIEW_POSITIONS_K = 7, /* [B, Lk] or [Lk]: position of each key */
-    RHUMB_VIEW_LENGTHS = 8,     /* [B, 4] = {k_length, q_length, q_offset, append_position}; INT32_MIN: unset,
-                                   the dispatch's value holds. Read when the commands run, so that a command
-                                   buffer recorded once can be replayed while the context grows */
-    RHUMB_VIEW_STATUS = 9,      /* [1]: number of lengths of LENGTHS that were clamped to the plan's or the
-                                   views' maxima is added (atomically). Zeroed by the host */
+    RHUMB_VIEW_LENGTHS = 8,     /* [B, 4] = {k_length, q_length, q_offset, append_position};
+                                   INT32_MIN: unset, the dispatch's value holds. Read when the
+                                   commands run, so that a command buffer recorded once can be
+                                   replayed while the context grows */
+    RHUMB_VIEW_STATUS = 9,      /* [1]: number of lengths of LENGTHS that were clamped to the plan's
+                                   or the views' maxima is added (atomically). Zeroed by the host */
     RHUMB_VIEW_COUNT = 10,
 } rhumb_view_id;
 
@@ -331,9 +349,10 @@ typedef enum rhumb_view_id {
 #define RHUMB_VIEW_BIT(id) (1u << (id))
 
 /* One tensor in a VkBuffer. Lower ranks are right-aligned with leading 1s: [L] is {1, 1, 1, L}.
- * The offset is a multiple of the dtype's size, any multiple. Every element lies inside the buffer, and
- * so does the whole 4-byte word that holds it. Elements between rows are never touched. A written view
- * does not overlap itself, and shares no 4-byte word with a view that is read unless it is that view. */
+ * The offset is a multiple of the dtype's size, any multiple. Every element lies inside the buffer,
+ * and so does the whole 4-byte word that holds it. Elements between rows are never touched. A
+ * written view does not overlap itself, and shares no 4-byte word with a view that is read unless
+ * it is that view. */
 typedef struct rhumb_view {
     RHUMB_HEADER;
     rhumb_view_id id;
@@ -346,8 +365,9 @@ typedef struct rhumb_view {
 } rhumb_view;
 
 /* A contiguous [b, h, l, d] at the start of a buffer; change offset and strides as needed. */
-static inline void rhumb_init_view(rhumb_view *s, rhumb_view_id id, rhumb_dtype dtype, VkBuffer buffer,
-                                   uint64_t buffer_size, uint64_t b, uint64_t h, uint64_t l, uint64_t d)
+static inline void rhumb_init_view(rhumb_view *s, rhumb_view_id id, rhumb_dtype dtype,
+                                   VkBuffer buffer, uint64_t buffer_size, uint64_t b, uint64_t h,
+                                   uint64_t l, uint64_t d)
 {
     RHUMB_INIT_HEADER(s, RHUMB_TYPE_VIEW);
     s->id = id;
@@ -364,7 +384,7 @@ static inline void rhumb_init_view(rhumb_view *s, rhumb_view_id id, rhumb_dtype 
     s->stride[3] = 1;
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Plan
  */
 
@@ -374,12 +394,13 @@ typedef struct rhumb_plan rhumb_plan;
 
 typedef enum rhumb_op {
     /* Rotates Q, K or both by the plan's rotary scheme. Views: Q and/or K; optional Q_OUT, K_OUT,
-     * POSITIONS_Q, LENGTHS, STATUS. q_length rows of each; row a has the position POSITIONS_Q[b, a], or
-     * q_offset + a. Channels outside the rotary window are copied bit for bit. */
+     * POSITIONS_Q, LENGTHS, STATUS. q_length rows of each; row a has the position
+     * POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary window are copied bit for
+     * bit. */
     RHUMB_OP_ROTATE = 1,
-    /* O = softmax(scale * Q K^T, masked) V with no buffer of size Lq x Lk. Views: Q, K, V, O; optional
-     * POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS. With plan_info.rotary Q is rotated when it is loaded;
-     * K has been rotated when it was written. Accumulates in float32. */
+    /* O = softmax(scale * Q K^T, masked) V with no buffer of size Lq x Lk. Views: Q, K, V, O;
+     * optional POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS. With plan_info.rotary Q is rotated when
+     * it is loaded; K has been rotated when it was written. Accumulates in float32. */
     RHUMB_OP_ATTENTION = 2,
 } rhumb_op;
 
@@ -390,8 +411,8 @@ typedef enum rhumb_mask_order {
     RHUMB_MASK_ORDER_POSITION = 2, /* iff POSITIONS_K[b, j] <= POSITIONS_Q[b, a] */
 } rhumb_mask_order;
 
-/* The kernels of an operation. AUTO chooses from the limits; naming one is for tests and benchmarks and
- * is refused with the numbers where it does not fit. */
+/* The kernels of an operation. AUTO chooses from the limits; naming one is for tests and benchmarks
+ * and is refused with the numbers where it does not fit. */
 typedef enum rhumb_variant {
     RHUMB_VARIANT_AUTO = 0,
     RHUMB_VARIANT_GENERIC = 1, /* any head size, any alignment */
@@ -400,7 +421,8 @@ typedef enum rhumb_variant {
 } rhumb_variant;
 
 #define RHUMB_SCALE_AUTO 3.402823466e+38f /* 1 / sqrt(head_dim) */
-#define RHUMB_SLOT_AUTO UINT32_MAX        /* rhumb chooses: one slot a view where the device allows it */
+/* rhumb chooses: one slot a view where the device allows it */
+#define RHUMB_SLOT_AUTO UINT32_MAX
 
 typedef struct rhumb_plan_info {
     RHUMB_HEADER;
@@ -419,8 +441,8 @@ typedef struct rhumb_plan_info {
     rhumb_mask_order mask_order;
     uint32_t padding;
     rhumb_dtype dtype[RHUMB_MAX_VIEWS]; /* by view id. Default F32, and I32 for integer views */
-    uint32_t slot[RHUMB_MAX_VIEWS];     /* by view id: descriptor slot; views of one slot lie in one range of
-                                           one VkBuffer. Default RHUMB_SLOT_AUTO */
+    uint32_t slot[RHUMB_MAX_VIEWS];     /* by view id: descriptor slot; views of one slot lie in one
+                                           range of one VkBuffer. Default RHUMB_SLOT_AUTO */
     const char *name;                   /* debug name of the Vulkan objects, or NULL */
 } rhumb_plan_info;
 
@@ -451,16 +473,19 @@ typedef struct rhumb_plan_properties {
     uint32_t rows_per_group;
     uint32_t keys_per_step;        /* 0 for operations without keys */
     uint32_t slot_count;           /* storage descriptors */
-    uint32_t slot[RHUMB_MAX_VIEWS];/* of each view; RHUMB_SLOT_AUTO for views that are not in the plan */
+    /* of each view; RHUMB_SLOT_AUTO for views that are not in the plan */
+    uint32_t slot[RHUMB_MAX_VIEWS];
     uint32_t constants_size;       /* bytes of the constants block */
     uint32_t bindings_size;        /* bytes of the bindings block */
     uint32_t padding;
     uint64_t workspace_size;       /* device memory the host must lend; 0 so far */
-    uint64_t flops;                /* of one batch entry at the plan's maximum lengths, nothing masked */
+    uint64_t flops;                /* of one batch entry at the plan's maximum lengths,
+                                      nothing masked */
     uint64_t bytes;                /* read and written, likewise */
     uint32_t src_stage;            /* the barrier the host places before: its writes -> */
     uint32_t src_access;           /*   VkPipelineStageFlags and VkAccessFlags of rhumb's reads */
-    uint32_t dst_stage;            /* and after: rhumb's writes, the source scope of the host's barrier */
+    uint32_t dst_stage;            /* and after: rhumb's writes, the source scope of the
+                                      host's barrier */
     uint32_t dst_access;
     char reason[192];              /* why this variant, in one line */
 } rhumb_plan_properties;
@@ -476,24 +501,27 @@ RHUMB_API rhumb_result rhumb_query_plan(rhumb_context *context, const rhumb_plan
 
 /* Compiles. Pipelines are shared by the plans of a context. Errors: ARGUMENT, VERSION, UNSUPPORTED,
  * LIMIT, HOST_MEMORY, DEVICE_MEMORY, DEVICE_LOST, VULKAN. On error *plan is NULL. */
-RHUMB_API rhumb_result rhumb_create_plan(rhumb_context *context, const rhumb_plan_info *info, rhumb_plan **plan);
-RHUMB_API rhumb_result rhumb_get_plan_properties(const rhumb_plan *plan, rhumb_plan_properties *properties);
+RHUMB_API rhumb_result rhumb_create_plan(rhumb_context *context, const rhumb_plan_info *info,
+                                         rhumb_plan **plan);
+RHUMB_API rhumb_result rhumb_get_plan_properties(const rhumb_plan *plan,
+                                                 rhumb_plan_properties *properties);
 
 /* Its bindings must have been destroyed, and the GPU must be done with it. NULL is allowed. */
 RHUMB_API void rhumb_destroy_plan(rhumb_plan *plan);
 
-/* Writes the constants block: what rhumb computes for a plan (frequencies, scale). The host puts the
- * bytes into a uniform buffer once. old_length and new_length serve length-dependent rotary kinds; for
- * all others they are ignored (pass 0). `size` is at least plan_properties.constants_size. */
-RHUMB_API rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, uint32_t new_length,
-                                             void *memory, size_t size);
+/* Writes the constants block: what rhumb computes for a plan (frequencies, scale). The host puts
+ * the bytes into a uniform buffer once. old_length and new_length serve length-dependent rotary
+ * kinds; for all others they are ignored (pass 0). `size` is at least
+ * plan_properties.constants_size. */
+RHUMB_API rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length,
+                                             uint32_t new_length, void *memory, size_t size);
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Bindings
  */
 
-/* The buffers of one use of a plan: a descriptor set, and the bindings block. Must outlive the GPU's use
- * of it. Thread-safety: immutable; may be recorded from any number of threads at once. */
+/* The buffers of one use of a plan: a descriptor set, and the bindings block. Must outlive the
+ * GPU's use of it. Thread-safety: immutable; may be recorded from any number of threads at once. */
 typedef struct rhumb_bindings rhumb_bindings;
 
 typedef struct rhumb_bindings_info {
@@ -501,8 +529,9 @@ typedef struct rhumb_bindings_info {
     const rhumb_view *views;    /* exactly the views of plan_info.views, in any order */
     uint32_t view_count;
     uint32_t padding;
-    VkBuffer constants_buffer;  /* VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT; holds the constants block at any */
-    VkBuffer bindings_buffer;   /*   offset the dispatch names; may be the same buffer for both blocks */
+    VkBuffer constants_buffer;  /* VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT; holds the constants block */
+    VkBuffer bindings_buffer;   /*   at any offset the dispatch names; may be the same buffer for
+                                     both blocks */
 } rhumb_bindings_info;
 
 static inline void rhumb_init_bindings_info(rhumb_bindings_info *s)
@@ -510,17 +539,19 @@ static inline void rhumb_init_bindings_info(rhumb_bindings_info *s)
     RHUMB_INIT_HEADER(s, RHUMB_TYPE_BINDINGS_INFO);
 }
 
-/* Validates every view against the plan and the limits. Errors: ARGUMENT (a view missing, unknown or
- * twice; shape, stride, offset; beyond its buffer; overlap), LIMIT (range, lengths beyond the plan's),
- * VERSION, HOST_MEMORY, DEVICE_MEMORY. On error *bindings is NULL. */
-RHUMB_API rhumb_result rhumb_create_bindings(const rhumb_plan *plan, const rhumb_bindings_info *info,
+/* Validates every view against the plan and the limits. Errors: ARGUMENT (a view missing, unknown
+ * or twice; shape, stride, offset; beyond its buffer; overlap), LIMIT (range, lengths beyond the
+ * plan's), VERSION, HOST_MEMORY, DEVICE_MEMORY. On error *bindings is NULL. */
+RHUMB_API rhumb_result rhumb_create_bindings(const rhumb_plan *plan,
+                                             const rhumb_bindings_info *info,
                                              rhumb_bindings **bindings);
 RHUMB_API void rhumb_destroy_bindings(rhumb_bindings *bindings);
 
 /* Writes the bindings block (strides and offsets), plan_properties.bindings_size bytes. */
-RHUMB_API rhumb_result rhumb_write_bindings(const rhumb_bindings *bindings, void *memory, size_t size);
+RHUMB_API rhumb_result rhumb_write_bindings(const rhumb_bindings *bindings, void *memory,
+                                            size_t size);
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Record
  */
 #define RHUMB_UNSET INT32_MIN
@@ -533,13 +564,15 @@ typedef struct rhumb_dispatch {
     int32_t q_length;          /* rows of Q; default RHUMB_UNSET: as many as the views have */
     int32_t k_length;          /* keys, one number for all batches; default RHUMB_UNSET: likewise */
     int32_t q_offset;          /* ROTATE: position of row 0; RHUMB_UNSET (default): 0.
-                                  ATTENTION: see mask_order; RHUMB_UNSET: k_length - q_length of each
-                                  batch entry (bottom-right); 0: top-left; negative leaves rows empty; at
-                                  least -2^30. Also Q's position when it is rotated inside without a
-                                  position view; then 0 or more */
+                                  ATTENTION: see mask_order; RHUMB_UNSET: k_length - q_length of
+                                  each batch entry (bottom-right); 0: top-left; negative leaves rows
+                                  empty; at least -2^30. Also Q's position when it is rotated inside
+                                  without a position view; then 0 or more */
     uint32_t causal;           /* ATTENTION: 1 turns mask_order's rule on; default 0 */
-    int32_t window_left;       /* ATTENTION: pos_q - pos_k < window_left (counts the token itself); 1 or more */
-    int32_t window_right;      /*   pos_k - pos_q <= window_right; 0 or more. Default RHUMB_NO_WINDOW */
+    int32_t window_left;       /* ATTENTION: pos_q - pos_k < window_left (counts the token itself);
+                                  1 or more */
+    int32_t window_right;      /*   pos_k - pos_q <= window_right; 0 or more. Default
+                                    RHUMB_NO_WINDOW */
     uint32_t inverse;          /* ROTATE: 1 rotates by minus the angle; default 0 */
     uint32_t padding;
 } rhumb_dispatch;
@@ -555,26 +588,28 @@ static inline void rhumb_init_dispatch(rhumb_dispatch *s)
 }
 
 /* Records into a command buffer in the recording state, outside a render pass. Clobbers the bound
- * compute pipeline, compute descriptor set 0 and push constants. Places barriers only between its own
- * dispatches: those before and after are the host's, with the masks of plan_properties. Calls no
- * allocator and takes no lock of rhumb's. With a LENGTHS view the dispatch covers the views' maxima and
- * ends early. Errors: ARGUMENT, LIMIT (lengths beyond the plan's or the views'), VERSION; then nothing has been recorded.
+ * compute pipeline, compute descriptor set 0 and push constants. Places barriers only between its
+ * own dispatches: those before and after are the host's, with the masks of plan_properties. Calls
+ * no allocator and takes no lock of rhumb's. With a LENGTHS view the dispatch covers the views'
+ * maxima and ends early. Errors: ARGUMENT, LIMIT (lengths beyond the plan's or the views'),
+ * VERSION; then nothing has been recorded.
  * Thread-safety: as Vulkan: one thread at a time for one command buffer. */
 RHUMB_API rhumb_result rhumb_record(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
                                     const rhumb_dispatch *dispatch);
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Cache
  */
 
-/* Compiled pipelines as a blob for the next run of the program. With data NULL, writes the size; else
- * copies at most *size bytes and writes how many. ARGUMENT if *size is too small. */
+/* Compiled pipelines as a blob for the next run of the program. With data NULL, writes the size;
+ * else copies at most *size bytes and writes how many. ARGUMENT if *size is too small. */
 RHUMB_API rhumb_result rhumb_export_cache(rhumb_context *context, size_t *size, void *data);
 
 /* A stale, foreign or damaged blob is a miss: RHUMB_OK, and *used is 0. `used` may be NULL. */
-RHUMB_API rhumb_result rhumb_import_cache(rhumb_context *context, const void *data, size_t size, uint32_t *used);
+RHUMB_API rhumb_result rhumb_import_cache(rhumb_context *context, const void *data, size_t size,
+                                          uint32_t *used);
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Schemes from a model's configuration
  */
 typedef enum rhumb_value_kind {
@@ -609,8 +644,8 @@ typedef struct rhumb_layer_kind {
     int32_t window_left;  /* as in rhumb_dispatch */
     int32_t window_right;
     double scale;         /* softmax scale */
-    double softcap;       /* logits become softcap * tanh(logit / softcap); default INFINITY: none. No
-                             operation here applies one: refuse a kind that has it */
+    double softcap;       /* logits become softcap * tanh(logit / softcap); default INFINITY: none.
+                             No operation here applies one: refuse a kind that has it */
 } rhumb_layer_kind;
 
 static inline void rhumb_init_layer_kind(rhumb_layer_kind *s)
@@ -623,20 +658,23 @@ static inline void rhumb_init_layer_kind(rhumb_layer_kind *s)
 
 /* Told once per resolved value: `source` is the key it came from or the rule that made it, e.g.
  * "rope_theta" or "default of llama: hidden_size / num_attention_heads". */
-typedef void (*rhumb_trace_fn)(void *user, const char *layer_kind, const char *field, const char *value,
-                               const char *source);
+typedef void (*rhumb_trace_fn)(void *user, const char *layer_kind, const char *field,
+                               const char *value, const char *source);
 
 typedef struct rhumb_keys_info {
     RHUMB_HEADER;
     const rhumb_key *keys;
     uint32_t key_count;
     uint32_t kind_capacity;  /* elements of `kinds` */
-    rhumb_layer_kind *kinds; /* out; element 0 is initialised by the caller (its struct_size is the step) */
-    void *arena;             /* out: memory for the scheme structs; 16 KiB are enough for every scheme */
+    rhumb_layer_kind *kinds; /* out; element 0 is initialised by the caller (its struct_size
+                                is the step) */
+    void *arena;             /* out: memory for the scheme structs; 16 KiB are enough for
+                                every scheme */
     size_t arena_size;
     rhumb_trace_fn trace;    /* or NULL */
     void *trace_user;
-    char *message;           /* out: what was wrong, one line, as rhumb_last_message(NULL) has it; or NULL */
+    char *message;           /* out: what was wrong, one line, as rhumb_last_message(NULL) has
+                                it; or NULL */
     size_t message_size;
 } rhumb_keys_info;
 
@@ -650,7 +688,7 @@ static inline void rhumb_init_keys_info(rhumb_keys_info *s)
  * Errors: CONFIG, ARGUMENT, VERSION, HOST_MEMORY (arena too small). */
 RHUMB_API rhumb_result rhumb_scheme_from_keys(const rhumb_keys_info *info, uint32_t *kind_count);
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Door of the plugin build: the only symbol it exports
  */
 typedef struct rhumb_api {
@@ -667,7 +705,8 @@ typedef struct rhumb_api {
     rhumb_result (*get_plan_properties)(const rhumb_plan *, rhumb_plan_properties *);
     void (*destroy_plan)(rhumb_plan *);
     rhumb_result (*write_constants)(const rhumb_plan *, uint32_t, uint32_t, void *, size_t);
-    rhumb_result (*create_bindings)(const rhumb_plan *, const rhumb_bindings_info *, rhumb_bindings **);
+    rhumb_result (*create_bindings)(const rhumb_plan *, const rhumb_bindings_info *,
+                                    rhumb_bindings **);
     void (*destroy_bindings)(rhumb_bindings *);
     rhumb_result (*write_bindings)(const rhumb_bindings *, void *, size_t);
     rhumb_result (*record)(VkCommandBuffer, const rhumb_bindings *, const rhumb_dispatch *);
@@ -675,7 +714,8 @@ typedef struct rhumb_api {
     rhumb_result (*import_cache)(rhumb_context *, const void *, size_t, uint32_t *);
     rhumb_result (*scheme_from_keys)(const rhumb_keys_info *, uint32_t *);
     rhumb_result (*get_device_handles)(const rhumb_context *, rhumb_device_handles *);
-    rhumb_result (*rotary_frequencies)(const void *, uint32_t, double *, uint32_t, uint32_t *, double *);
+    rhumb_result (*rotary_frequencies)(const void *, uint32_t, double *, uint32_t, uint32_t *,
+                                       double *);
 } rhumb_api;
 
 typedef const rhumb_api *(*rhumb_get_api_fn)(uint32_t abi_major);

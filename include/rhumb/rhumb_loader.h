@@ -1,9 +1,10 @@
-/* Opens rhumb's plugin build at run time, on POSIX systems and Windows. Header-only, C and C++; the host
- * links nothing of rhumb.
+/* Opens rhumb's plugin build at run time, on POSIX systems and Windows. Header-only, C and C++; the
+ * host links nothing of rhumb.
  *
  *     rhumb_loader loader;
  *     const rhumb_api *api;
- *     if (rhumb_loader_open(&loader, "plugins/rhumb_plugin.so", RHUMB_VERSION_MAJOR, &api) != RHUMB_OK)
+ *     if (rhumb_loader_open(&loader, "plugins/rhumb_plugin.so", RHUMB_VERSION_MAJOR, &api) !=
+ *         RHUMB_OK)
  *         puts(loader.message);
  *     ...
  *     rhumb_loader_close(&loader);   after the last context has been destroyed
@@ -37,8 +38,8 @@ typedef struct rhumb_loader {
     char message[256]; /* one line after an error, else empty */
 } rhumb_loader;
 
-/* Releases the library; the function table and all code are gone afterwards. A loader that is not open, or
- * zeroed, is allowed. */
+/* Releases the library; the function table and all code are gone afterwards. A loader that is not
+ * open, or zeroed, is allowed. */
 static inline void rhumb_loader_close(rhumb_loader *loader)
 {
     if (loader->library != NULL) {
@@ -51,14 +52,14 @@ static inline void rhumb_loader_close(rhumb_loader *loader)
     loader->library = NULL;
 }
 
-/* Opens the library at `path` (as dlopen or LoadLibrary take it) and asks it for the table of `abi_major`:
- * pass RHUMB_VERSION_MAJOR. On success *api is valid until rhumb_loader_close. A library newer than the host
- * may have more entries than the host knows; one that is older has fewer: struct_size says how many bytes
- * exist.
+/* Opens the library at `path` (as dlopen or LoadLibrary take it) and asks it for the table of
+ * `abi_major`: pass RHUMB_VERSION_MAJOR. On success *api is valid until rhumb_loader_close. A
+ * library newer than the host may have more entries than the host knows; one that is older has
+ * fewer: struct_size says how many bytes exist.
  * Errors: ARGUMENT (no such library, or it exports no rhumb_get_api), VERSION (another
  * major version). Then *api is NULL, nothing is open and loader->message has the reason. */
-static inline rhumb_result rhumb_loader_open(rhumb_loader *loader, const char *path, uint32_t abi_major,
-                                             const rhumb_api **api)
+static inline rhumb_result rhumb_loader_open(rhumb_loader *loader, const char *path,
+                                             uint32_t abi_major, const rhumb_api **api)
 {
     rhumb_get_api_fn get_api = NULL;
     *api = NULL;
@@ -71,7 +72,8 @@ static inline rhumb_result rhumb_loader_open(rhumb_loader *loader, const char *p
         loader->library = (void *)module;
         memcpy(&get_api, &symbol, sizeof get_api);
         if (module == NULL) {
-            snprintf(loader->message, sizeof loader->message, "rhumb loader: cannot open %s: error %lu", path,
+            snprintf(loader->message, sizeof loader->message,
+                     "rhumb loader: cannot open %s: error %lu", path,
                      (unsigned long)GetLastError());
         }
     }
@@ -84,7 +86,8 @@ static inline rhumb_result rhumb_loader_open(rhumb_loader *loader, const char *p
         symbol = loader->library != NULL ? dlsym(loader->library, "rhumb_get_api") : NULL;
         memcpy(&get_api, &symbol, sizeof get_api);
         if (loader->library == NULL) {
-            snprintf(loader->message, sizeof loader->message, "rhumb loader: cannot open %s: %.160s", path,
+            snprintf(loader->message, sizeof loader->message,
+                     "rhumb loader: cannot open %s: %.160s", path,
                      reason != NULL ? reason : "no reason given");
         }
     }
@@ -93,7 +96,8 @@ static inline rhumb_result rhumb_loader_open(rhumb_loader *loader, const char *p
         return RHUMB_ERROR_ARGUMENT;
     }
     if (get_api == NULL) {
-        snprintf(loader->message, sizeof loader->message, "rhumb loader: %s exports no rhumb_get_api", path);
+        snprintf(loader->message, sizeof loader->message,
+                 "rhumb loader: %s exports no rhumb_get_api", path);
         rhumb_loader_close(loader);
         return RHUMB_ERROR_ARGUMENT;
     }

@@ -114,6 +114,8 @@ static void fill_kind(const rhumb_model_values *r, const rhumb_rope *rope, const
     kind->head_dim = (uint32_t)r->head_dim.value;
     kind->causal = 1;
     kind->scale = r->scale.value;
+    if (r->softcap.value != 0.0)
+        kind->softcap = r->softcap.value;
     if (sliding)
         kind->window_left = (int32_t)r->window.value;
 }
@@ -165,12 +167,8 @@ static void tell_kind(const rhumb_keys_info *info, const rhumb_model_values *r,
     else
         tell(info, name, "sliding_window", "none",
              r->has_sliding ? "rule: full_attention layers" : r->window.source);
-    if (r->softcap.value != 0.0) {
-        (void)snprintf(rule, sizeof rule, "%.64s; not applied, layer kinds have no softcap",
-                       r->softcap.source);
-        tell(info, name, "attn_logit_softcapping",
-             rhumb_lookup_print_number(r->softcap.value, (char[40]){0}, 40), rule);
-    }
+    if (r->softcap.value != 0.0)
+        tell_number(info, name, "attn_logit_softcapping", &r->softcap);
 }
 
 static void commit(const rhumb_keys_info *info, const rhumb_model_values *r, rhumb_rope *rope,
