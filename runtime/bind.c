@@ -135,8 +135,8 @@ static rhumb_result place(struct binder *b, uint32_t id)
     return RHUMB_OK;
 }
 
-/* Written elements must be distinct: with strides in ascending order, each at least as long as all that
- * lies within it. */
+/* Written elements must be distinct: with strides in ascending order, each at least as long as all
+ * that lies within it. */
 static rhumb_result check_distinct(const struct binder *b, uint32_t id)
 {
     const struct placed *p = &b->placed[id];
@@ -154,8 +154,8 @@ static rhumb_result check_distinct(const struct binder *b, uint32_t id)
         if (p->stride[least] < extent)
             return rhumb_fail(
                 b->plan->context, RHUMB_ERROR_ARGUMENT,
-                "%s: stride[%u] of %s: wanted at least %llu, as it is written and rows must not overlap, "
-                "found %llu",
+                "%s: stride[%u] of %s: wanted at least %llu, as it is written and rows must not "
+                "overlap, found %llu",
                 b->op, least, rhumb_view_rules[id].name, (unsigned long long)extent,
                 (unsigned long long)p->stride[least]);
         extent += p->stride[least] * (p->view->shape[least] - 1);
@@ -165,9 +165,9 @@ static rhumb_result check_distinct(const struct binder *b, uint32_t id)
 
 /* ---- Two views of one buffer */
 
-/* Whether rows of a and b come to overlap when their first bytes lie `delta` apart and the dimensions in
- * `order` are still free. Strides are nested (check_distinct), so
- * that only the two multiples of the longest stride next to delta can matter. */
+/* Whether rows of a and b come to overlap when their first bytes lie `delta` apart and the
+ * dimensions in `order` are still free. Strides are nested (check_distinct), so that only the two
+ * multiples of the longest stride next to delta can matter. */
 static bool rows_meet(const struct placed *a, const struct placed *b, const uint32_t *order,
                       uint32_t dims, int64_t delta, int64_t a_width, int64_t b_width)
 {
@@ -186,8 +186,8 @@ static bool rows_meet(const struct placed *a, const struct placed *b, const uint
     return false;
 }
 
-/* True if a and b may touch a common byte, or with by_word a common 4-byte word. Exact where they have the
- * same strides (tensors interleaved in one allocation), else by their whole ranges. */
+/* True if a and b may touch a common byte, or with by_word a common 4-byte word. Exact where they
+ * have the same strides (tensors interleaved in one allocation), else by their whole ranges. */
 static bool may_meet(const struct placed *a, const struct placed *b, bool by_word)
 {
     uint64_t a_first = a->first, a_end = a->end, b_first = b->first, b_end = b->end;
@@ -219,7 +219,8 @@ static bool may_meet(const struct placed *a, const struct placed *b, bool by_wor
         }
         order[at] = d;
     }
-    /* Words of a row: exact where rows keep their place within a word, else two bytes on either side. */
+    /* Words of a row: exact where rows keep their place within a word, else two bytes on either
+     * side. */
     int64_t a_width = (int64_t)(a->view->shape[3] * a->size),
             b_width = (int64_t)(b->view->shape[3] * b->size);
     if (!by_word)
@@ -252,8 +253,8 @@ static rhumb_result check_pairs(const struct binder *b)
             if (may_meet(&b->placed[w], &b->placed[o], !both_only_written))
                 return rhumb_fail(
                     b->plan->context, RHUMB_ERROR_ARGUMENT,
-                    "%s: view %s is written: wanted no 4-byte word in common with %s, found bytes %llu to "
-                    "%llu and %llu to %llu of one VkBuffer",
+                    "%s: view %s is written: wanted no 4-byte word in common with %s, found bytes "
+                    "%llu to %llu and %llu to %llu of one VkBuffer",
                     b->op, rhumb_view_rules[w].name, rhumb_view_rules[o].name,
                     (unsigned long long)b->placed[w].first, (unsigned long long)b->placed[w].end,
                     (unsigned long long)b->placed[o].first, (unsigned long long)b->placed[o].end);
@@ -299,7 +300,8 @@ static rhumb_result check_positions(const struct binder *b, uint32_t id,
         (v->shape[2] != 1 && v->shape[2] != bindings->batch) || v->shape[3] < length)
         return rhumb_fail(
             b->plan->context, RHUMB_ERROR_ARGUMENT,
-            "%s: shape of %s %s: wanted [1, 1, %u or 1, at least %u], found [%llu, %llu, %llu, %llu]",
+            "%s: shape of %s %s: wanted [1, 1, %u or 1, at least %u], found [%llu, %llu, %llu, "
+            "%llu]",
             b->op, rhumb_view_rules[id].name, rhumb_view_rules[id].shape, bindings->batch, length,
             (unsigned long long)v->shape[0], (unsigned long long)v->shape[1],
             (unsigned long long)v->shape[2], (unsigned long long)v->shape[3]);
@@ -353,7 +355,8 @@ static rhumb_result fill_slots(struct binder *b, rhumb_bindings *bindings)
             if (buffer && buffer != v->view->buffer)
                 return rhumb_fail(
                     context, RHUMB_ERROR_ARGUMENT,
-                    "%s: view %s: wanted the VkBuffer of the other views of slot %u, found another one",
+                    "%s: view %s: wanted the VkBuffer of the other views of slot %u, found another "
+                    "one",
                     b->op, rhumb_view_rules[id].name, s);
             buffer = v->view->buffer;
             first = v->first < first ? v->first : first;
@@ -364,7 +367,8 @@ static rhumb_result fill_slots(struct binder *b, rhumb_bindings *bindings)
         if (end - first > context->limits.max_storage_range)
             return rhumb_fail(
                 context, RHUMB_ERROR_LIMIT,
-                "%s: slot %u: its views span %llu bytes from offset %llu, maxStorageBufferRange is %llu",
+                "%s: slot %u: its views span %llu bytes from offset %llu, maxStorageBufferRange is "
+                "%llu",
                 b->op, s, (unsigned long long)(end - first), (unsigned long long)first,
                 (unsigned long long)context->limits.max_storage_range);
         b->slots[s] =

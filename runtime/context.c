@@ -89,8 +89,8 @@ static bool has_extension(const rhumb_hosted_info *info, const char *name)
     return false;
 }
 
-/* A function pointer of one type as another: by its bytes, as ISO C has no conversion from PFN types of
- * different arguments without a warning. */
+/* A function pointer of one type as another: by its bytes, as ISO C has no conversion from PFN
+ * types of different arguments without a warning. */
 static rhumb_result load_functions(rhumb_context *context, const rhumb_hosted_info *info)
 {
 #define LOAD(member, name, loader, handle)                                                         \
@@ -335,8 +335,8 @@ rhumb_result rhumb_get_limits(const rhumb_context *context, rhumb_limits *limits
                       &context->limits, sizeof context->limits);
 }
 
-/* ---- Cache blobs: a header that says which device and driver the bytes are of, and their hash. Drivers
- * check their own data too, but not all of them survive damaged bytes. */
+/* ---- Cache blobs: a header that says which device and driver the bytes are of, and their hash.
+ * Drivers check their own data too, but not all of them survive damaged bytes. */
 struct cache_header {
     char magic[8];
     uint32_t vendor;

@@ -45,8 +45,8 @@ typedef struct rhumb_vk {
     RHUMB_INSTANCE_FUNCTIONS(X)
     RHUMB_DEVICE_FUNCTIONS(X)
 #undef X
-    PFN_vkSetDebugUtilsObjectNameEXT SetDebugUtilsObjectNameEXT; /* NULL where the
-                                                                    extension is off */
+    /* NULL where the extension is off */
+    PFN_vkSetDebugUtilsObjectNameEXT SetDebugUtilsObjectNameEXT;
 } rhumb_vk;
 
 /* ---- Context */
@@ -100,11 +100,13 @@ rhumb_result rhumb_fail_vk(rhumb_context *context, VkResult result, const char *
 
 /* api.c. Checks a struct's header and completes it: `full` holds the library's defaults and
  * receives the caller's struct_size bytes. */
-rhumb_result rhumb_adopt(const rhumb_context *context, const char *operation, const char *struct_name,
-                         const void *given, uint32_t type, void *full, size_t full_size);
+rhumb_result rhumb_adopt(const rhumb_context *context, const char *operation,
+                         const char *struct_name, const void *given, uint32_t type, void *full,
+                         size_t full_size);
 /* For output structs: the header must be right; copies as many bytes as the caller has room for. */
-rhumb_result rhumb_give(const rhumb_context *context, const char *operation, const char *struct_name,
-                        void *given, uint32_t type, const void *full, size_t full_size);
+rhumb_result rhumb_give(const rhumb_context *context, const char *operation,
+                        const char *struct_name, void *given, uint32_t type, const void *full,
+                        size_t full_size);
 rhumb_result rhumb_check_lost(const rhumb_context *context);
 
 /* context.c. The host's callbacks, or malloc and free. */
@@ -140,14 +142,14 @@ typedef struct rhumb_scheme {
     uint32_t type;
     /* Validates parameters and computes what the kernels need. `params` has been header-checked by
      * nobody. */
-    rhumb_result (*resolve_rotary)(const rhumb_context *context, const void *params, uint32_t head_dim,
-                                   rhumb_rotary *rotary);
+    rhumb_result (*resolve_rotary)(const rhumb_context *context, const void *params,
+                                   uint32_t head_dim, rhumb_rotary *rotary);
 } rhumb_scheme;
 
 /* registry.c. NULL if no scheme struct has this type. */
 const rhumb_scheme *rhumb_find_scheme(uint32_t type);
-rhumb_result rhumb_resolve_rotary(const rhumb_context *context, const void *params, uint32_t head_dim,
-                                  rhumb_rotary *rotary);
+rhumb_result rhumb_resolve_rotary(const rhumb_context *context, const void *params,
+                                  uint32_t head_dim, rhumb_rotary *rotary);
 
 /* ---- Pipelines: pipeline.c */
 typedef enum rhumb_kernel {

@@ -86,8 +86,8 @@ rhumb_result rhumb_acquire_pipeline(rhumb_context *context, const rhumb_pipeline
     if (*out)
         return RHUMB_OK;
 
-    /* Compiled without the lock, so that several threads compile at a time; if another one was faster,
-     * its pipeline is kept. */
+    /* Compiled without the lock, so that several threads compile at a time; if another one was
+     * faster, its pipeline is kept. */
     rhumb_pipeline *made = rhumb_allocate(context, sizeof *made);
     if (!made)
         return rhumb_fail(context, RHUMB_ERROR_HOST_MEMORY,

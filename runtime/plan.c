@@ -124,8 +124,8 @@ static rhumb_result check_mask_order(const rhumb_context *context, const char *o
 
 /* ---- Slots */
 
-/* Where a device has fewer descriptors than the plan has views: one for each large tensor, the first one
- * shared by Q, the output of attention and all small views. */
+/* Where a device has fewer descriptors than the plan has views: one for each large tensor, the
+ * first one shared by Q, the output of attention and all small views. */
 static uint32_t documented_slot(rhumb_op op, uint32_t id)
 {
     if (op == RHUMB_OP_ATTENTION)

@@ -36,7 +36,8 @@ static rhumb_result check_lengths(const rhumb_bindings *bindings, const char *op
     push->max_k_length =
         (int32_t)(bindings->k_length < i->max_k_length ? bindings->k_length : i->max_k_length);
     int32_t q = d->q_length, k = d->k_length;
-    if (on_device) { /* the dispatch covers the maxima; what is unset on the device falls back to them */
+    if (on_device) {
+        /* the dispatch covers the maxima; what is unset on the device falls back to them */
         q = q == RHUMB_UNSET ? push->max_q_length : q;
         k = k == RHUMB_UNSET ? push->max_k_length : k;
     }

@@ -1,5 +1,5 @@
-/* Standalone contexts: an instance and a device of rhumb's own, for tools, tests and benchmarks. The loader
- * is opened at run time, so that the library has no link dependency on it. */
+/* Standalone contexts: an instance and a device of rhumb's own, for tools, tests and benchmarks.
+ * The loader is opened at run time, so that the library has no link dependency on it. */
 #include "internal.h"
 
 #include <ctype.h>

@@ -79,7 +79,8 @@ static uint32_t tile_bytes(const struct tile *t)
     return t->subgroup ? bytes : bytes + TILE_LANES * (groups + 1) * 16;
 }
 
-/* The widest chunk of `dim` channels that is a multiple of 16, divides dim and is at most `most`. */
+/* The widest chunk of `dim` channels that is a multiple of 16, divides dim and is at most
+ * `most`. */
 static uint32_t widest_chunk(uint32_t dim, uint32_t most)
 {
     for (uint32_t parts = 1; parts <= dim / 16; parts++)
@@ -194,7 +195,8 @@ static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r,
     return true;
 }
 
-/* More rows than this and reading K and V once per tile of rows costs more than the tile form's staging. */
+/* More rows than this and reading K and V once per tile of rows costs more than the tile form's
+ * staging. */
 static bool few_rows(const rhumb_resolved *r)
 {
     return (uint64_t)(r->info.heads / r->info.kv_heads) * r->info.max_q_length <= DECODE_MAX_ROWS;

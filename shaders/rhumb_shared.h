@@ -1,5 +1,5 @@
-/* Numbers and block layouts that the runtime and the shaders agree on. Compiled as C and as
- * GLSL. */
+/* Numbers and block layouts that the runtime and the shaders agree on. Compiled as C and
+ * as GLSL. */
 #ifndef RHUMB_SHARED_H
 #define RHUMB_SHARED_H
 

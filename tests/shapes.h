@@ -112,6 +112,9 @@ typedef struct attention_run {
 void shape_make_attention(attention_run *run, const attention_shape *shape, uint64_t seed);
 void shape_free_attention(attention_run *run);
 
+/* Compares run->o with the reference, for whoever ran it by other means; `text` names the case. */
+bool shape_check_attention(harness *h, const attention_shape *shape, attention_run *run, const char *text);
+
 /* Fills positions [B, L] and says how many batch entries the view has (1 for SHAPE_SHARED). */
 void shape_fill_positions(shape_positions kind, int32_t first, uint32_t batch, uint32_t rows,
                           int32_t *positions);

@@ -35,7 +35,7 @@ extern "C" {
  * Thread-safety: one thread at a time for one loader. */
 typedef struct rhumb_loader {
     void *library;     /* NULL: not open */
-    char message[256]; /* one line after an error, else empty */
+    char message[512]; /* one line after an error, else empty */
 } rhumb_loader;
 
 /* Releases the library; the function table and all code are gone afterwards. A loader that is not
@@ -73,7 +73,7 @@ static inline rhumb_result rhumb_loader_open(rhumb_loader *loader, const char *p
         memcpy(&get_api, &symbol, sizeof get_api);
         if (module == NULL) {
             snprintf(loader->message, sizeof loader->message,
-                     "rhumb loader: cannot open %s: error %lu", path,
+                     "rhumb loader: cannot open %.240s: error %lu", path,
                      (unsigned long)GetLastError());
         }
     }
@@ -87,7 +87,7 @@ static inline rhumb_result rhumb_loader_open(rhumb_loader *loader, const char *p
         memcpy(&get_api, &symbol, sizeof get_api);
         if (loader->library == NULL) {
             snprintf(loader->message, sizeof loader->message,
-                     "rhumb loader: cannot open %s: %.160s", path,
+                     "rhumb loader: cannot open %.240s: %.200s", path,
                      reason != NULL ? reason : "no reason given");
         }
     }
@@ -97,14 +97,14 @@ static inline rhumb_result rhumb_loader_open(rhumb_loader *loader, const char *p
     }
     if (get_api == NULL) {
         snprintf(loader->message, sizeof loader->message,
-                 "rhumb loader: %s exports no rhumb_get_api", path);
+                 "rhumb loader: %.240s exports no rhumb_get_api", path);
         rhumb_loader_close(loader);
         return RHUMB_ERROR_ARGUMENT;
     }
     *api = get_api(abi_major);
     if (*api == NULL) {
         snprintf(loader->message, sizeof loader->message,
-                 "rhumb loader: %s has another major version than %u", path, (unsigned)abi_major);
+                 "rhumb loader: %.240s has another major version than %u", path, (unsigned)abi_major);
         rhumb_loader_close(loader);
         return RHUMB_ERROR_VERSION;
     }

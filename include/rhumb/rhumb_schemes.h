@@ -51,8 +51,8 @@ typedef struct rhumb_rope {
     uint32_t rotary_offset;     /* first channel that turns; default 0 */
     double base;                /* > 0, finite; default 10000 */
     double factor;              /* s of LINEAR; >= 1; default 1 */
-    double attention_factor;    /* magnitude of the rotated channels, in cos and sin; >
-                                   0; default 1 */
+    double attention_factor;    /* magnitude of the rotated channels, in cos and sin;
+                                   > 0; default 1 */
 } rhumb_rope;
 
 #define RHUMB_ROPE_FIELDS(FIELD)                                                                   \

@@ -1,4 +1,5 @@
-/* The table of schemes, made from RHUMB_SCHEMES: a new scheme adds its line there and nothing here. */
+/* The table of schemes, made from RHUMB_SCHEMES: a new scheme adds its line there and nothing
+ * here. */
 #include "../internal.h"
 
 #define X(UPPER, lower, kind) extern const rhumb_scheme rhumb_scheme_##lower;

@@ -1,15 +1,16 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// ATTENTION, few query rows: O[b, h, a] = sum_j softmax_j(scale q_a . k_j) v_j over the visible keys.
+// ATTENTION, few query rows: O[b, h, a] = sum_j softmax_j(scale q_a . k_j) v_j over the visible
+// keys.
 //
 //   Q [B, H, Lq, D], K [B, Hkv, Lk, D], V [B, Hkv, Lk, DV], O [B, H, Lq, DV]
 //   rows = Lq * H / Hkv of a (batch, kv head) in tiles of ROWS; D and DV multiples of 4 LANES.
 //
-// K and V are read once for all rows. LANES lanes share one key, 16 bytes a piece; the work group has
-// STREAMS keys in hand at a time, each stream with its own running maximum, sum and output, merged at the
-// end. A score is summed over its lanes through shared memory in two steps: every lane sums some of the
-// (key, row) combinations, then all read the sums.
+// K and V are read once for all rows. LANES lanes share one key, 16 bytes a piece; the work group
+// has STREAMS keys in hand at a time, each stream with its own running maximum, sum and output,
+// merged at the end. A score is summed over its lanes through shared memory in two steps: every
+// lane sums some of the (key, row) combinations, then all read the sums.
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
 #include "lib/position.glsl"
@@ -35,10 +36,10 @@ RHUMB_READ_VIEW(k, VIEW_K)
 RHUMB_READ_VIEW(v, VIEW_V)
 RHUMB_WRITE_VIEW(o, VIEW_O)
 
-shared float space[SPACE];                            // Q while it is loaded, outputs while they are merged
+shared float space[SPACE]; // Q while it is loaded, outputs while they are merged
 shared float partial[ROWS * DECODE_INVOCATIONS];
 shared float sums[ROWS * STREAMS];
-shared vec2 stream_state[STREAMS];                    // {maximum, sum}
+shared vec2 stream_state[STREAMS]; // {maximum, sum}
 
 Tile tile;
 Lengths len;
@@ -51,7 +52,8 @@ void load_rows(uint id)
         uint d = (i % (HEAD_DIM / 4u)) * 4u;
         vec4 x = vec4(0.0);
         if (t < row_count)
-            x = q_load4_aligned(q_at(tile.b, row_head(tile, t), row_index(t)) + d) * constants.scale_log2;
+            x = q_load4_aligned(q_at(tile.b, row_head(tile, t), row_index(t)) + d) *
+                constants.scale_log2;
         [[unroll]] for (uint e = 0u; e < 4u; e++)
             space[4u * i + e] = x[e];
     }
@@ -61,7 +63,8 @@ void load_rows(uint id)
         for (uint i = id; i < ROWS * pairs; i += DECODE_INVOCATIONS) {
             uint t = tile.first + i / pairs;
             uint pair = i % pairs;
-            uint first = (i / pairs) * HEAD_DIM + constants.rotary_offset + (PAIRING == PAIRING_HALF ? pair : 2u * pair);
+            uint first = (i / pairs) * HEAD_DIM + constants.rotary_offset +
+                         (PAIRING == PAIRING_HALF ? pair : 2u * pair);
             uint second = first + (PAIRING == PAIRING_HALF ? pairs : 1u);
             int p = t < row_count ? position_q(tile.b, row_index(t), len.q_offset) : 0;
             vec2 cs = rotary_cos_sin(p, pair);
@@ -80,21 +83,24 @@ void main()
     uint stream = id / LANES;
     uint lane = id % LANES;
     bool exists = tile_of_group(ROWS, tile);
-    if (!exists) // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
+    // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
+    if (!exists)
         tile = Tile(0u, 0u, 0u);
     len = lengths_of(tile.b, true, exists && id == 0u && tile.first == 0u && tile.kv_head == 0u);
     row_count = exists ? uint(len.q) * heads_per_kv_head() : 0u;
     ivec2 range = ivec2(0);
     if (tile.first < row_count)
-        range = key_range(row_index(tile.first), row_index(min(tile.first + ROWS, row_count) - 1u), len);
+        range = key_range(row_index(tile.first),
+                          row_index(min(tile.first + ROWS, row_count) - 1u), len);
 
     int row_pos[ROWS];
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         row_pos[r] = 0;
         if (tile.first + r < row_count) {
             uint a = row_index(tile.first + r);
-            row_pos[r] = constants.mask_order == MASK_ORDER_POSITION ? position_q(tile.b, a, len.q_offset)
-                                                                     : int(a) + len.q_offset;
+            row_pos[r] = constants.mask_order == MASK_ORDER_POSITION
+                             ? position_q(tile.b, a, len.q_offset)
+                             : int(a) + len.q_offset;
         }
     }
 
@@ -157,12 +163,13 @@ void main()
             row_sum[r] = row_sum[r] * shrink + w;
             // A hidden key may hold anything, NaN included.
             [[unroll]] for (uint i = 0u; i < V_PIECES; i++)
-                acc[r * V_PIECES + i] = acc[r * V_PIECES + i] * shrink + (visible ? w * vx[i] : vec4(0.0));
+                acc[r * V_PIECES + i] =
+                    acc[r * V_PIECES + i] * shrink + (visible ? w * vx[i] : vec4(0.0));
         }
     }
 
-    // Merge the streams, row by row and in the order of the streams. The loop is kept rolled, with selects
-    // in place of an index: unrolled it takes minutes to compile on some drivers.
+    // Merge the streams, row by row and in the order of the streams. The loop is kept rolled, with
+    // selects in place of an index: unrolled it takes minutes to compile on some drivers.
     for (uint row = 0u; row < ROWS; row++) {
         vec4 mine[V_PIECES];
         float my_max = LOWEST;

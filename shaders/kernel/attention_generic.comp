@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// ATTENTION, any head size and any alignment: O[b, h, a] = sum_j softmax_j(scale q_a . k_j) v_j over the
-// visible keys, online softmax, no buffer of size Lq x Lk.
+// ATTENTION, any head size and any alignment: O[b, h, a] = sum_j softmax_j(scale q_a . k_j) v_j
+// over the visible keys, online softmax, no buffer of size Lq x Lk.
 //
 //   Q [B, H, Lq, D], K [B, Hkv, Lk, D], V [B, Hkv, Lk, DV], O [B, H, Lq, DV]; D and DV at run time.
 //
@@ -122,7 +122,8 @@ void main()
 {
     uint lane = gl_LocalInvocationID.x;
     bool exists = tile_of_group(GENERIC_ROWS, tile);
-    if (!exists) // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
+    // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
+    if (!exists)
         tile = Tile(0u, 0u, 0u);
     len = lengths_of(tile.b, true, exists && lane == 0u && tile.first == 0u && tile.kv_head == 0u);
     uint row_count = uint(len.q) * heads_per_kv_head();
@@ -140,7 +141,9 @@ void main()
     load_rows(lane);
 
     uint last = min(tile.first + GENERIC_ROWS, row_count);
-    ivec2 range = tile.first < row_count ? key_range(row_index(tile.first), row_index(last - 1u), len) : ivec2(0);
+    ivec2 range = tile.first < row_count
+                      ? key_range(row_index(tile.first), row_index(last - 1u), len)
+                      : ivec2(0);
     uint key = lane % GENERIC_KEYS;
     uint part = lane / GENERIC_KEYS;
 
@@ -151,7 +154,8 @@ void main()
     vec4 row_sum = vec4(0.0);
 
     // Blocks are aligned to key 0: the sum of a row has one order, whatever is skipped around it.
-    for (int block = (range.x / GENERIC_KEYS) * GENERIC_KEYS; block < range.y; block += GENERIC_KEYS) {
+    for (int block = (range.x / GENERIC_KEYS) * GENERIC_KEYS; block < range.y;
+         block += GENERIC_KEYS) {
         uint j = uint(block) + key;
         bool in_range = int(j) < range.y;
         partial[part * GENERIC_KEYS + key] = in_range ? partial_scores(j, part) : vec4(0.0);

@@ -4,18 +4,20 @@
 #ifdef RHUMB_SUBGROUP
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
-// ATTENTION, prefill: O[b, h, a] = sum_j softmax_j(scale q_a . k_j) v_j over the visible keys, by tiles of
-// rows and keys in shared memory.
+// ATTENTION, prefill: O[b, h, a] = sum_j softmax_j(scale q_a . k_j) v_j over the visible keys, by
+// tiles of rows and keys in shared memory.
 //
-//   Q [B, H, Lq, D], K [B, Hkv, Lk, D], V [B, Hkv, Lk, DV], O [B, H, Lq, DV]; D and DV multiples of 16.
+//   Q [B, H, Lq, D], K [B, Hkv, Lk, D], V [B, Hkv, Lk, DV], O [B, H, Lq, DV];
+//   D and DV multiples of 16.
 //
-// A work group is GROUPS row groups of TILE_LANES lanes. A lane owns TILE_ROWS rows, KEYS keys of each step
-// (lane + TILE_LANES j, so that lanes read K without bank conflicts) and DV / TILE_LANES channels of the
-// output, in pairs 16 channels apart. The same rows in both products: maximum, sum and rescale stay in
-// registers. Channels are staged in chunks (HEAD_CHUNK of Q and K, VALUE_CHUNK of V) where shared memory
-// does not hold a whole head; Q is then staged again for every step.
+// A work group is GROUPS row groups of TILE_LANES lanes. A lane owns TILE_ROWS rows, KEYS keys of
+// each step (lane + TILE_LANES j, so that lanes read K without bank conflicts) and DV / TILE_LANES
+// channels of the output, in pairs 16 channels apart. The same rows in both products: maximum, sum
+// and rescale stay in registers. Channels are staged in chunks (HEAD_CHUNK of Q and K, VALUE_CHUNK
+// of V) where shared memory does not hold a whole head; Q is then staged again for every step.
 //
-//   step: stage K | S = Q K^T | row maximum over lanes | P = exp2(S - max) to shared, stage V | O += P V
+//   step: stage K | S = Q K^T | row maximum over lanes | P = exp2(S - max) to shared, stage V |
+//         O += P V
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
 #include "lib/position.glsl"
@@ -141,7 +143,8 @@ void main()
     uint group = id / TILE_LANES;
     uint lane = id % TILE_LANES;
     bool exists = tile_of_group(ROWS, tile);
-    if (!exists) // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
+    // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
+    if (!exists)
         tile = Tile(0u, 0u, 0u);
     len = lengths_of(tile.b, true, exists && id == 0u && tile.first == 0u && tile.kv_head == 0u);
     row_count = exists ? uint(len.q) * heads_per_kv_head() : 0u;
@@ -160,8 +163,9 @@ void main()
     [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
         if (first_row + r < row_count) {
             uint a = row_index(first_row + r);
-            row_pos[r] = constants.mask_order == MASK_ORDER_POSITION ? position_q(tile.b, a, len.q_offset)
-                                                                     : int(a) + len.q_offset;
+            row_pos[r] = constants.mask_order == MASK_ORDER_POSITION
+                             ? position_q(tile.b, a, len.q_offset)
+                             : int(a) + len.q_offset;
         }
     }
 
@@ -237,8 +241,8 @@ void main()
             if (chunk > 0u)
                 barrier();
 #ifdef RHUMB_SUBGROUP
-            else
-                barrier(); // all lanes are done with K; in the shared form the reduction's barrier says so
+            else // all lanes are done with K; in the shared form the reduction's barrier says so
+                barrier();
 #endif
             stage_v(id, block, range.y, chunk * VALUE_CHUNK);
             barrier();
@@ -249,7 +253,8 @@ void main()
                         vec2 y = staged[c * PITCH + i * TILE_LANES + lane];
                         // A hidden key may hold anything, NaN included.
                         [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                            acc[(chunk * PAIRS + i) * TILE_ROWS + r] += w[r] == 0.0 ? vec2(0.0) : w[r] * y;
+                            acc[(chunk * PAIRS + i) * TILE_ROWS + r] +=
+                                w[r] == 0.0 ? vec2(0.0) : w[r] * y;
                     }
                 }
             } else {

@@ -7,9 +7,10 @@
 //   p = POSITIONS_Q[b, l], or q_offset + l;  inverse: -sin
 //   channels of pair i:  interleaved o + 2i, o + 2i + 1;  half o + i, o + i + R/2
 //
-// Q and K [B, H, L, D] in one dispatch, each out of place or in place. One invocation turns ROTATE_PAIRS
-// pairs of ROTATE_HEADS heads, which share their angles, or copies ROTATE_COPY untouched channels.
-// Invocations run over (head group, row, part of the row, batch), parts of a row fastest.
+// Q and K [B, H, L, D] in one dispatch, each out of place or in place. One invocation turns
+// ROTATE_PAIRS pairs of ROTATE_HEADS heads, which share their angles, or copies ROTATE_COPY
+// untouched channels. Invocations run over (head group, row, part of the row, batch), parts of a
+// row fastest.
 #define RHUMB_IN_PLACE
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
@@ -157,9 +158,11 @@ void main()
 
     bool is_k = group >= q_groups;
     uint first_head = (is_k ? group - q_groups : group) * ROTATE_HEADS;
-    uint head_count = min(uint(ROTATE_HEADS), (is_k ? constants.kv_heads : constants.heads) - first_head);
+    uint head_count =
+        min(uint(ROTATE_HEADS), (is_k ? constants.kv_heads : constants.heads) - first_head);
     if (part < rotary_parts)
-        rotate(is_k, b, first_head, head_count, l, part * ROTATE_PAIRS, position_q(b, l, n.q_offset));
+        rotate(is_k, b, first_head, head_count, l, part * ROTATE_PAIRS,
+               position_q(b, l, n.q_offset));
     else if ((IN_PLACE & (1u << (is_k ? VIEW_K : VIEW_Q))) == 0u)
         copy(is_k, b, first_head, head_count, l, part - rotary_parts);
 }

@@ -1,6 +1,6 @@
-// Buffer access. All storage views live in one descriptor array; which slot, dtype and place a view has
-// are specialisation constants and the bindings block. float32, float16 and bfloat16 are read from and
-// written to 32-bit words, so that no 16-bit feature is needed.
+// Buffer access. All storage views live in one descriptor array; which slot, dtype and place a view
+// has are specialisation constants and the bindings block. float32, float16 and bfloat16 are read
+// from and written to 32-bit words, so that no 16-bit feature is needed.
 //
 // RHUMB_READ_VIEW(name, ID) defines, for e an element index from the start of the descriptor:
 //   name_load(e)             one element as float
@@ -15,11 +15,11 @@
 //   name_store4_aligned(e, v), name_store2_aligned(e, v)
 //   name_store_bits(e, bits), name_store_quad_aligned(e, quad)
 //   name_at(b, h, l)
-// A 16-bit element that shares its word with elements of others is written by two atomics that leave the
-// other half alone at every moment.
+// A 16-bit element that shares its word with elements of others is written by two atomics that
+// leave the other half alone at every moment.
 //
-// A view's functions are made by macros because a slot must stay a constant: passed as an argument it
-// would become a dynamic index into the array, which is a feature of its own.
+// A view's functions are made by macros because a slot must stay a constant: passed as an argument
+// it would become a dynamic index into the array, which is a feature of its own.
 
 layout(constant_id = SPEC_SLOT_COUNT) const uint SLOT_COUNT = 4u;
 layout(constant_id = SPEC_VIEWS) const uint VIEWS = 0u;
@@ -34,16 +34,26 @@ layout(constant_id = SPEC_ALIGNED) const uint ALIGNED = 0u;
 #define RHUMB_WRITE_QUALIFIERS restrict writeonly
 #endif
 
-layout(set = 0, binding = BINDING_MEMORY, std430) RHUMB_READ_QUALIFIERS buffer ReadWords { uint d[]; } read1[SLOT_COUNT];
-layout(set = 0, binding = BINDING_MEMORY, std430) RHUMB_READ_QUALIFIERS buffer ReadPairs { uvec2 d[]; } read2[SLOT_COUNT];
-layout(set = 0, binding = BINDING_MEMORY, std430) RHUMB_READ_QUALIFIERS buffer ReadQuads { uvec4 d[]; } read4[SLOT_COUNT];
-layout(set = 0, binding = BINDING_MEMORY, std430) RHUMB_WRITE_QUALIFIERS buffer WriteWords { uint d[]; } write1[SLOT_COUNT];
-layout(set = 0, binding = BINDING_MEMORY, std430) RHUMB_WRITE_QUALIFIERS buffer WritePairs { uvec2 d[]; } write2[SLOT_COUNT];
-layout(set = 0, binding = BINDING_MEMORY, std430) RHUMB_WRITE_QUALIFIERS buffer WriteQuads { uvec4 d[]; } write4[SLOT_COUNT];
+layout(set = 0, binding = BINDING_MEMORY, std430)
+    RHUMB_READ_QUALIFIERS buffer ReadWords { uint d[]; } read1[SLOT_COUNT];
+layout(set = 0, binding = BINDING_MEMORY, std430)
+    RHUMB_READ_QUALIFIERS buffer ReadPairs { uvec2 d[]; } read2[SLOT_COUNT];
+layout(set = 0, binding = BINDING_MEMORY, std430)
+    RHUMB_READ_QUALIFIERS buffer ReadQuads { uvec4 d[]; } read4[SLOT_COUNT];
+layout(set = 0, binding = BINDING_MEMORY, std430)
+    RHUMB_WRITE_QUALIFIERS buffer WriteWords { uint d[]; } write1[SLOT_COUNT];
+layout(set = 0, binding = BINDING_MEMORY, std430)
+    RHUMB_WRITE_QUALIFIERS buffer WritePairs { uvec2 d[]; } write2[SLOT_COUNT];
+layout(set = 0, binding = BINDING_MEMORY, std430)
+    RHUMB_WRITE_QUALIFIERS buffer WriteQuads { uvec4 d[]; } write4[SLOT_COUNT];
 layout(set = 0, binding = BINDING_MEMORY, std430) buffer Atomics { uint d[]; } atomics[SLOT_COUNT];
 
-layout(set = 0, binding = BINDING_CONSTANTS, std140) uniform Constants { rhumb_constants_block constants; };
-layout(set = 0, binding = BINDING_BINDINGS, std140) uniform Bindings { rhumb_bindings_block bindings; };
+layout(set = 0, binding = BINDING_CONSTANTS, std140) uniform Constants {
+    rhumb_constants_block constants;
+};
+layout(set = 0, binding = BINDING_BINDINGS, std140) uniform Bindings {
+    rhumb_bindings_block bindings;
+};
 layout(push_constant, std430) uniform Push { rhumb_push push; };
 
 bool has_view(uint id)
@@ -54,8 +64,9 @@ bool has_view(uint id)
 // Two 16-bit elements of a word.
 vec2 unpack2(uint dtype, uint word)
 {
-    return dtype == DTYPE_F16 ? unpackHalf2x16(word)
-                              : vec2(uintBitsToFloat(word << 16), uintBitsToFloat(word & 0xffff0000u));
+    return dtype == DTYPE_F16
+               ? unpackHalf2x16(word)
+               : vec2(uintBitsToFloat(word << 16), uintBitsToFloat(word & 0xffff0000u));
 }
 
 // Round to nearest, ties to even, on every device: packHalf2x16 leaves its rounding to the driver.
@@ -68,7 +79,8 @@ uint f16_bits(float f)
         return sign | 0x7e00u;
     if (a >= 0x477ff000u) // rounds to 65536 or more
         return sign | 0x7c00u;
-    if (a < 0x38800000u)  // a half denormal: adding 0.5 leaves its multiple of 2^-24 in the low bits
+    // a half denormal: adding 0.5 leaves its multiple of 2^-24 in the low bits
+    if (a < 0x38800000u)
         return sign | (floatBitsToUint(uintBitsToFloat(a) + 0.5) - 0x3f000000u);
     return sign | ((a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13);
 }
@@ -91,109 +103,112 @@ uint pack2(uint dtype, vec2 v)
     return pack1(dtype, v.x) | (pack1(dtype, v.y) << 16);
 }
 
-#define RHUMB_VIEW_COMMON(name, ID)                                                                   \
-    layout(constant_id = SPEC_SLOT + ID) const uint name##_slot = 0u;                                 \
-    layout(constant_id = SPEC_DTYPE + ID) const uint name##_dtype = 0u;                               \
-    uint name##_at(uint b, uint h, uint l)                                                            \
-    {                                                                                                 \
-        uvec4 v = bindings.view[ID];                                                                  \
-        return v.w + b * v.x + h * v.y + l * v.z;                                                     \
+#define RHUMB_VIEW_COMMON(name, ID)                                                                \
+    layout(constant_id = SPEC_SLOT + ID) const uint name##_slot = 0u;                              \
+    layout(constant_id = SPEC_DTYPE + ID) const uint name##_dtype = 0u;                            \
+    uint name##_at(uint b, uint h, uint l)                                                         \
+    {                                                                                              \
+        uvec4 v = bindings.view[ID];                                                               \
+        return v.w + b * v.x + h * v.y + l * v.z;                                                  \
     }
 
-#define RHUMB_READ_VIEW(name, ID)                                                                     \
-    RHUMB_VIEW_COMMON(name, ID)                                                                       \
-    uint name##_word(uint e)                                                                          \
-    {                                                                                                 \
-        return read1[name##_slot].d[e];                                                               \
-    }                                                                                                 \
-    uint name##_bits(uint e)                                                                          \
-    {                                                                                                 \
-        if (name##_dtype == DTYPE_F32)                                                                \
-            return read1[name##_slot].d[e];                                                           \
-        return (read1[name##_slot].d[e >> 1] >> ((e & 1u) * 16u)) & 0xffffu;                          \
-    }                                                                                                 \
-    uvec4 name##_quad_aligned(uint e)                                                                 \
-    {                                                                                                 \
-        if (name##_dtype == DTYPE_F32)                                                                \
-            return read4[name##_slot].d[e >> 2];                                                      \
-        return uvec4(read2[name##_slot].d[e >> 2], 0u, 0u);                                           \
-    }                                                                                                 \
-    float name##_load(uint e)                                                                         \
-    {                                                                                                 \
-        if (name##_dtype == DTYPE_F32)                                                                \
-            return uintBitsToFloat(read1[name##_slot].d[e]);                                          \
-        vec2 v = unpack2(name##_dtype, read1[name##_slot].d[e >> 1]);                                 \
-        return (e & 1u) != 0u ? v.y : v.x;                                                            \
-    }                                                                                                 \
-    vec4 name##_load4(uint e)                                                                         \
-    {                                                                                                 \
-        if (name##_dtype == DTYPE_F32)                                                                \
-            return uintBitsToFloat(uvec4(read1[name##_slot].d[e], read1[name##_slot].d[e + 1u],       \
-                                         read1[name##_slot].d[e + 2u], read1[name##_slot].d[e + 3u])); \
-        uvec2 w = uvec2(read1[name##_slot].d[e >> 1], read1[name##_slot].d[(e >> 1) + 1u]);           \
-        if ((e & 1u) != 0u)                                                                           \
-            w = uvec2((w.x >> 16) | (w.y << 16), (w.y >> 16) | (read1[name##_slot].d[(e >> 1) + 2u] << 16)); \
-        return vec4(unpack2(name##_dtype, w.x), unpack2(name##_dtype, w.y));                          \
-    }                                                                                                 \
-    vec4 name##_load4_aligned(uint e)                                                                 \
-    {                                                                                                 \
-        if (name##_dtype == DTYPE_F32)                                                                \
-            return uintBitsToFloat(read4[name##_slot].d[e >> 2]);                                     \
-        uvec2 w = read2[name##_slot].d[e >> 2];                                                       \
-        return vec4(unpack2(name##_dtype, w.x), unpack2(name##_dtype, w.y));                          \
+#define RHUMB_READ_VIEW(name, ID)                                                                  \
+    RHUMB_VIEW_COMMON(name, ID)                                                                    \
+    uint name##_word(uint e)                                                                       \
+    {                                                                                              \
+        return read1[name##_slot].d[e];                                                            \
+    }                                                                                              \
+    uint name##_bits(uint e)                                                                       \
+    {                                                                                              \
+        if (name##_dtype == DTYPE_F32)                                                             \
+            return read1[name##_slot].d[e];                                                        \
+        return (read1[name##_slot].d[e >> 1] >> ((e & 1u) * 16u)) & 0xffffu;                       \
+    }                                                                                              \
+    uvec4 name##_quad_aligned(uint e)                                                              \
+    {                                                                                              \
+        if (name##_dtype == DTYPE_F32)                                                             \
+            return read4[name##_slot].d[e >> 2];                                                   \
+        return uvec4(read2[name##_slot].d[e >> 2], 0u, 0u);                                        \
+    }                                                                                              \
+    float name##_load(uint e)                                                                      \
+    {                                                                                              \
+        if (name##_dtype == DTYPE_F32)                                                             \
+            return uintBitsToFloat(read1[name##_slot].d[e]);                                       \
+        vec2 v = unpack2(name##_dtype, read1[name##_slot].d[e >> 1]);                              \
+        return (e & 1u) != 0u ? v.y : v.x;                                                         \
+    }                                                                                              \
+    vec4 name##_load4(uint e)                                                                      \
+    {                                                                                              \
+        if (name##_dtype == DTYPE_F32)                                                             \
+            return uintBitsToFloat(                                                                \
+                uvec4(read1[name##_slot].d[e], read1[name##_slot].d[e + 1u],                       \
+                      read1[name##_slot].d[e + 2u], read1[name##_slot].d[e + 3u]));                \
+        uvec2 w = uvec2(read1[name##_slot].d[e >> 1], read1[name##_slot].d[(e >> 1) + 1u]);        \
+        if ((e & 1u) != 0u)                                                                        \
+            w = uvec2((w.x >> 16) | (w.y << 16),                                                   \
+                      (w.y >> 16) | (read1[name##_slot].d[(e >> 1) + 2u] << 16));                  \
+        return vec4(unpack2(name##_dtype, w.x), unpack2(name##_dtype, w.y));                       \
+    }                                                                                              \
+    vec4 name##_load4_aligned(uint e)                                                              \
+    {                                                                                              \
+        if (name##_dtype == DTYPE_F32)                                                             \
+            return uintBitsToFloat(read4[name##_slot].d[e >> 2]);                                  \
+        uvec2 w = read2[name##_slot].d[e >> 2];                                                    \
+        return vec4(unpack2(name##_dtype, w.x), unpack2(name##_dtype, w.y));                       \
     }
 
-#define RHUMB_WRITE_VIEW(name, ID)                                                                    \
-    RHUMB_VIEW_COMMON(name, ID)                                                                       \
-    void name##_store_bits(uint e, uint bits)                                                         \
-    {                                                                                                 \
-        if (name##_dtype == DTYPE_F32) {                                                              \
-            write1[name##_slot].d[e] = bits;                                                          \
-            return;                                                                                   \
-        }                                                                                             \
-        uint shift = (e & 1u) * 16u;                                                                  \
-        atomicAnd(atomics[name##_slot].d[e >> 1], ~(0xffffu << shift));                               \
-        atomicOr(atomics[name##_slot].d[e >> 1], bits << shift);                                      \
-    }                                                                                                 \
-    void name##_store_quad_aligned(uint e, uvec4 quad)                                                \
-    {                                                                                                 \
-        if (name##_dtype == DTYPE_F32)                                                                \
-            write4[name##_slot].d[e >> 2] = quad;                                                     \
-        else                                                                                          \
-            write2[name##_slot].d[e >> 2] = quad.xy;                                                  \
-    }                                                                                                 \
-    void name##_store_half(uint e, float f)                                                           \
-    {                                                                                                 \
-        name##_store_bits(e, pack1(name##_dtype, f));                                                 \
-    }                                                                                                 \
-    void name##_store4(uint e, vec4 v, uint n)                                                        \
-    {                                                                                                 \
-        if (name##_dtype == DTYPE_F32) {                                                              \
-            for (uint i = 0u; i < n; i++)                                                             \
-                write1[name##_slot].d[e + i] = floatBitsToUint(v[i]);                                 \
-            return;                                                                                   \
-        }                                                                                             \
-        uint i = 0u;                                                                                  \
-        if ((e & 1u) != 0u) {                                                                         \
-            name##_store_half(e, v.x);                                                                \
-            i = 1u;                                                                                   \
-        }                                                                                             \
-        for (; i + 1u < n; i += 2u)                                                                   \
-            write1[name##_slot].d[(e + i) >> 1] = pack2(name##_dtype, vec2(v[i], v[i + 1u]));         \
-        if (i < n)                                                                                    \
-            name##_store_half(e + i, v[i]);                                                           \
-    }                                                                                                 \
-    void name##_store4_aligned(uint e, vec4 v)                                                        \
-    {                                                                                                 \
-        if (name##_dtype == DTYPE_F32)                                                                \
-            write4[name##_slot].d[e >> 2] = floatBitsToUint(v);                                       \
-        else                                                                                          \
-            write2[name##_slot].d[e >> 2] = uvec2(pack2(name##_dtype, v.xy), pack2(name##_dtype, v.zw)); \
-    }                                                                                                 \
-    void name##_store2_aligned(uint e, vec2 v)                                                        \
-    {                                                                                                 \
-        if (name##_dtype == DTYPE_F32)                                                                \
-            write2[name##_slot].d[e >> 1] = floatBitsToUint(v);                                       \
-        else                                                                                          \
-            write1[name##_slot].d[e >> 1] = pack2(name##_dtype, v);                                   \
+#define RHUMB_WRITE_VIEW(name, ID)                                                                 \
+    RHUMB_VIEW_COMMON(name, ID)                                                                    \
+    void name##_store_bits(uint e, uint bits)                                                      \
+    {                                                                                              \
+        if (name##_dtype == DTYPE_F32) {                                                           \
+            write1[name##_slot].d[e] = bits;                                                       \
+            return;                                                                                \
+        }                                                                                          \
+        uint shift = (e & 1u) * 16u;                                                               \
+        atomicAnd(atomics[name##_slot].d[e >> 1], ~(0xffffu << shift));                            \
+        atomicOr(atomics[name##_slot].d[e >> 1], bits << shift);                                   \
+    }                                                                                              \
+    void name##_store_quad_aligned(uint e, uvec4 quad)                                             \
+    {                                                                                              \
+        if (name##_dtype == DTYPE_F32)                                                             \
+            write4[name##_slot].d[e >> 2] = quad;                                                  \
+        else                                                                                       \
+            write2[name##_slot].d[e >> 2] = quad.xy;                                               \
+    }                                                                                              \
+    void name##_store_half(uint e, float f)                                                        \
+    {                                                                                              \
+        name##_store_bits(e, pack1(name##_dtype, f));                                              \
+    }                                                                                              \
+    void name##_store4(uint e, vec4 v, uint n)                                                     \
+    {                                                                                              \
+        if (name##_dtype == DTYPE_F32) {                                                           \
+            for (uint i = 0u; i < n; i++)                                                          \
+                write1[name##_slot].d[e + i] = floatBitsToUint(v[i]);                              \
+            return;                                                                                \
+        }                                                                                          \
+        uint i = 0u;                                                                               \
+        if ((e & 1u) != 0u) {                                                                      \
+            name##_store_half(e, v.x);                                                             \
+            i = 1u;                                                                                \
+        }                                                                                          \
+        for (; i + 1u < n; i += 2u)                                                                \
+            write1[name##_slot].d[(e + i) >> 1] = pack2(name##_dtype, vec2(v[i], v[i + 1u]));      \
+        if (i < n)                                                                                 \
+            name##_store_half(e + i, v[i]);                                                        \
+    }                                                                                              \
+    void name##_store4_aligned(uint e, vec4 v)                                                     \
+    {                                                                                              \
+        if (name##_dtype == DTYPE_F32)                                                             \
+            write4[name##_slot].d[e >> 2] = floatBitsToUint(v);                                    \
+        else                                                                                       \
+            write2[name##_slot].d[e >> 2] =                                                        \
+                uvec2(pack2(name##_dtype, v.xy), pack2(name##_dtype, v.zw));                       \
+    }                                                                                              \
+    void name##_store2_aligned(uint e, vec2 v)                                                     \
+    {                                                                                              \
+        if (name##_dtype == DTYPE_F32)                                                             \
+            write2[name##_slot].d[e >> 1] = floatBitsToUint(v);                                    \
+        else                                                                                       \
+            write1[name##_slot].d[e >> 1] = pack2(name##_dtype, v);                                \
     }

@@ -1,6 +1,7 @@
 // Lengths, positions and visibility.
 //
-// Row a of Q (0-based in its batch entry) and key j. pos_q - pos_k, "how far in the past the key lies", is
+// Row a of Q (0-based in its batch entry) and key j. pos_q - pos_k, "how far in the past the key
+// lies", is
 //   INDEX order      (a + q_offset) - j
 //   POSITION order   POSITIONS_Q[b, a] - POSITIONS_K[b, j]
 // and key j is visible to row a iff that distance d satisfies
@@ -60,12 +61,14 @@ Lengths lengths_of(uint b, bool has_keys, bool first)
 // Position of row a, for rotation and for POSITION order.
 int position_q(uint b, uint a, int q_offset)
 {
-    return has_view(VIEW_POSITIONS_Q) ? int(positions_q_word(positions_q_at(0u, 0u, b) + a)) : int(a) + q_offset;
+    return has_view(VIEW_POSITIONS_Q) ? int(positions_q_word(positions_q_at(0u, 0u, b) + a))
+                                      : int(a) + q_offset;
 }
 
 int position_k(uint b, uint j)
 {
-    return has_view(VIEW_POSITIONS_K) ? int(positions_k_word(positions_k_at(0u, 0u, b) + j)) : int(j);
+    return has_view(VIEW_POSITIONS_K) ? int(positions_k_word(positions_k_at(0u, 0u, b) + j))
+                                      : int(j);
 }
 
 bool distance_visible(int d)
@@ -75,8 +78,8 @@ bool distance_visible(int d)
            (push.window_right == NO_WINDOW || -d <= push.window_right);
 }
 
-// Keys that any of the rows [first_row, last_row] may see in INDEX order: [x, y). In POSITION order nothing
-// is known without reading positions: all keys.
+// Keys that any of the rows [first_row, last_row] may see in INDEX order: [x, y). In POSITION order
+// nothing is known without reading positions: all keys.
 ivec2 key_range(uint first_row, uint last_row, Lengths n)
 {
     ivec2 range = ivec2(0, n.k);
@@ -98,7 +101,8 @@ bool all_visible(uint first_row, uint last_row, int first_key, int count, Length
 {
     if (first_key + count > n.k)
         return false;
-    bool masked = (push.flags & FLAG_CAUSAL) != 0u || push.window_left != NO_WINDOW || push.window_right != NO_WINDOW;
+    bool masked = (push.flags & FLAG_CAUSAL) != 0u || push.window_left != NO_WINDOW ||
+                  push.window_right != NO_WINDOW;
     if (!masked)
         return true;
     if (constants.mask_order == MASK_ORDER_POSITION)

@@ -1,10 +1,11 @@
 // Query rows of a work group, and the softmax constants that all attention kernels share.
 //
-// K and V are read once for all query heads of their group: row t of a (batch, kv head) is query row
-// a = t / G of head kv_head * G + t % G, G = heads / kv_heads, so that a tile of rows covers few a and the
-// causal skip stays sharp.
+// K and V are read once for all query heads of their group: row t of a (batch, kv head) is query
+// row a = t / G of head kv_head * G + t % G, G = heads / kv_heads, so that a tile of rows covers
+// few a and the causal skip stays sharp.
 
-// No -inf and no NaN on plain devices: masking is by select, "nothing yet" is a large negative number.
+// No -inf and no NaN on plain devices: masking is by select, "nothing yet" is a large negative
+// number.
 #define LOWEST -3.0e38
 #define HIDDEN_BELOW -1.0e38 // no visible logit is below this
 

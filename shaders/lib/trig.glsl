@@ -1,12 +1,13 @@
 // Sine and cosine of position times frequency, exact in the reduction at every int32 position.
 //
-// A frequency is a 64-bit fraction of a turn per position, w = {low, high} = round(2^64 f / 2 pi), made on
-// the host in extended precision. The product p * w modulo 2^64 is the angle modulo one turn; its high word
-// is the phase, exact to 2^-32 turn. No sin, cos or pow of the driver: GLSL promises them only near
-// [-pi, pi] and only to 2^-11.
+// A frequency is a 64-bit fraction of a turn per position, w = {low, high} = round(2^64 f / 2 pi),
+// made on the host in extended precision. The product p * w modulo 2^64 is the angle modulo one
+// turn; its high word is the phase, exact to 2^-32 turn. No sin, cos or pow of the driver: GLSL
+// promises them only near [-pi, pi] and only to 2^-11.
 //
-// Error of both results: below 1.5e-7 absolute at every position. Polynomials are Taylor's in [-pi/4, pi/4]:
-// remainder z^11/11! = 2e-9 (sine), z^10/10! = 2.5e-8 (cosine), below the rounding of a float.
+// Error of both results: below 1.5e-7 absolute at every position. Polynomials are Taylor's in
+// [-pi/4, pi/4]: remainder z^11/11! = 2e-9 (sine), z^10/10! = 2.5e-8 (cosine), below the rounding
+// of a float.
 
 // Phase of position p, as a fraction of a turn times 2^32; negative p is two's complement.
 uint phase_of(int p, uvec2 w)
@@ -22,10 +23,14 @@ vec2 cos_sin_of_phase(uint phase)
 {
     uint shifted = phase + 0x20000000u; // quarters centred on 0, 1/4, 1/2, 3/4 turn
     uint quarter = shifted >> 30;
-    precise float z = float(int(shifted & 0x3fffffffu) - 0x20000000) * 1.4629180792671596e-9; // 2 pi / 2^32
+    precise float z =
+        float(int(shifted & 0x3fffffffu) - 0x20000000) * 1.4629180792671596e-9; // 2 pi / 2^32
     precise float zz = z * z;
-    precise float s = z + z * zz * (-1.6666666667e-1 + zz * (8.3333333333e-3 + zz * (-1.9841269841e-4 + zz * 2.7557319224e-6)));
-    precise float c = 1.0 + zz * (-0.5 + zz * (4.1666666667e-2 + zz * (-1.3888888889e-3 + zz * 2.4801587302e-5)));
+    precise float s =
+        z + z * zz * (-1.6666666667e-1 +
+                      zz * (8.3333333333e-3 + zz * (-1.9841269841e-4 + zz * 2.7557319224e-6)));
+    precise float c =
+        1.0 + zz * (-0.5 + zz * (4.1666666667e-2 + zz * (-1.3888888889e-3 + zz * 2.4801587302e-5)));
     vec2 r = (quarter & 1u) != 0u ? vec2(-s, c) : vec2(c, s);
     return quarter >= 2u ? -r : r;
 }

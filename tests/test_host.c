@@ -1,0 +1,633 @@
+/* Guest manners: rhumb as a plugin in somebody else's process, on somebody else's device. */
+#define _POSIX_C_SOURCE 200809L /* popen */
+
+#include "host.h"
+#include "shapes.h"
+
+#include <rhumb/rhumb_loader.h>
+
+#include "reference/reference.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *build_root(void)
+{
+    const char *root = getenv("RHUMB_TEST_BUILD_ROOT");
+    cr_assert_not_null(root, "RHUMB_TEST_BUILD_ROOT names no build folder");
+    return root;
+}
+
+static const rhumb_api *open_plugin(rhumb_loader *loader)
+{
+    char path[1024];
+    const rhumb_api *api = NULL;
+    snprintf(path, sizeof path, "%s/runtime/rhumb_plugin.so", build_root());
+    cr_assert_eq(rhumb_loader_open(loader, path, RHUMB_VERSION_MAJOR, &api), RHUMB_OK, "%s", loader->message);
+    cr_assert_geq(api->struct_size, sizeof *api);
+    return api;
+}
+
+/* Counts what rhumb asks of the host's allocator. */
+typedef struct heap_counts {
+    atomic_ulong calls;
+    atomic_long live;
+} heap_counts;
+
+static void *heap_allocate(void *user, size_t size)
+{
+    heap_counts *h = user;
+    void *memory = malloc(size);
+    atomic_fetch_add(&h->calls, 1);
+    atomic_fetch_add(&h->live, memory != NULL ? 1 : 0);
+    return memory;
+}
+
+static void heap_release(void *user, void *memory)
+{
+    heap_counts *h = user;
+    atomic_fetch_add(&h->live, -1);
+    free(memory);
+}
+
+static void heap_describe(heap_counts *h, rhumb_allocator *allocator)
+{
+    memset(h, 0, sizeof *h);
+    rhumb_init_allocator(allocator);
+    allocator->allocate = heap_allocate;
+    allocator->release = heap_release;
+    allocator->user = h;
+}
+
+static rhumb_context *open_context(const rhumb_api *api, const host *h, const rhumb_allocator *allocator)
+{
+    rhumb_hosted_info info;
+    rhumb_context *context = NULL;
+    host_describe(h, &info);
+    info.allocator = allocator;
+    cr_assert_eq(api->create_hosted(&info, &context), RHUMB_OK, "%s", api->last_message(NULL));
+    return context;
+}
+
+static void expect_guest_manners(void)
+{
+    interpose_counts c = interpose_read();
+    for (uint32_t i = 0; i < interpose_violation_count(); i++) {
+        printf("%s\n", interpose_violation(i));
+    }
+    cr_expect_eq(interpose_violation_count(), 0, "%s", interpose_violation(0));
+    cr_expect_eq(interpose_live_total(), 0, "%llu Vulkan objects are left",
+                 (unsigned long long)interpose_live_total());
+    cr_expect_eq(c.created[INTERPOSE_MEMORY], 0, "rhumb allocated device memory");
+    cr_expect_eq(c.created[INTERPOSE_BUFFER], 0, "rhumb made a buffer");
+    cr_expect_eq(c.created[INTERPOSE_COMMAND_POOL] + c.created[INTERPOSE_COMMAND_BUFFER], 0,
+                 "rhumb made a command pool or buffer");
+    cr_expect_eq(c.created[INTERPOSE_FENCE] + c.created[INTERPOSE_QUERY_POOL], 0, "rhumb made a fence or queries");
+    cr_expect_eq(c.created[INTERPOSE_DEVICE] + c.created[INTERPOSE_INSTANCE], 0, "rhumb made a device");
+    cr_expect_eq(c.submits, 0, "rhumb submitted");
+    cr_expect_eq(c.waits, 0, "rhumb waited");
+    cr_expect_eq(c.created[INTERPOSE_SHADER_MODULE], c.destroyed[INTERPOSE_SHADER_MODULE]);
+}
+
+/* Results that a harness_compare counts, without a device behind it. */
+static void expect_no_failures(const harness *results)
+{
+    cr_expect_gt(results->cases, 0);
+    cr_expect_eq(results->failures, 0, "%u of %u comparisons failed", results->failures, results->cases);
+}
+
+/* ---- two contexts, two devices ---- */
+
+typedef struct guest {
+    host h;
+    rhumb_context *context;
+    attention_run run;
+    host_operation operation;
+    VkCommandBuffer commands;
+} guest;
+
+static const attention_shape guest_shape = {.heads = 4, .kv_heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 40,
+                                            .causal = true, .variant = RHUMB_VARIANT_GENERIC};
+
+static void run_guests(const rhumb_api *api, guest guests[2])
+{
+    for (int i = 0; i < 2; i++) {
+        guests[i].context = open_context(api, &guests[i].h, NULL);
+    }
+    for (int i = 1; i >= 0; i--) {
+        shape_make_attention(&guests[i].run, &guest_shape, 20 + (uint64_t)i);
+        host_prepare(&guests[i].operation, &guests[i].h, api, guests[i].context, &guests[i].run.op);
+    }
+    for (int i = 0; i < 2; i++) {
+        guests[i].commands = host_begin(&guests[i].h, guests[i].h.pool);
+    }
+    for (int i = 1; i >= 0; i--) {
+        host_barrier_before(&guests[i].h, guests[i].commands);
+        cr_assert_eq(host_record(&guests[i].operation, guests[i].commands, &guests[i].run.op.dispatch), RHUMB_OK,
+                     "%s", api->last_message(guests[i].context));
+        host_barrier_after(&guests[i].h, guests[i].commands);
+    }
+    for (int i = 0; i < 2; i++) {
+        host_end(&guests[i].h, guests[i].commands);
+        host_submit(&guests[i].h, guests[i].commands);
+        host_read_tensors(&guests[i].operation, &guests[i].run.op);
+    }
+    for (int i = 0; i < 2; i++) {
+        host_release(&guests[i].operation);
+        api->destroy_context(guests[i].context);
+    }
+}
+
+Test(host, plugin_serves_two_contexts_on_two_devices_in_one_process)
+{
+    bool both = harness_has(HARNESS_SWIFTSHADER); /* else two devices of one driver */
+    static guest guests[2];
+    harness results = {.profile = HARNESS_LAVAPIPE};
+    rhumb_loader loader;
+    const rhumb_api *api = open_plugin(&loader);
+    host_open(&guests[0].h, HARNESS_LAVAPIPE, true);
+    host_open(&guests[1].h, both ? HARNESS_SWIFTSHADER : HARNESS_LAVAPIPE, true);
+    interpose_start(harness_loader(), INTERPOSE_PLAIN);
+    run_guests(api, guests);
+    for (int i = 0; i < 2; i++) {
+        (void)shape_check_attention(&results, &guest_shape, &guests[i].run,
+                                    i == 0 ? "plugin, first device" : "plugin, second device");
+        shape_free_attention(&guests[i].run);
+        host_close(&guests[i].h);
+    }
+    expect_no_failures(&results);
+    expect_guest_manners();
+    rhumb_loader_close(&loader);
+}
+
+/* ---- replay ---- */
+
+/* Lengths grow on the device while the same commands run: a decode loop without re-recording. */
+static void replay(const rhumb_api *api, host *h, rhumb_context *context, const attention_shape *base,
+                   harness *results)
+{
+    static const uint32_t lengths[] = {1, 2, 7, 31, 32, 33, 64, 69, 70};
+    attention_shape shape = *base;
+    attention_run run;
+    host_operation o;
+    VkCommandBuffer commands = host_begin(h, h->pool);
+    shape.lengths = true;
+    shape_make_attention(&run, &shape, 5);
+    host_prepare(&o, h, api, context, &run.op);
+    host_barrier_before(h, commands);
+    cr_assert_eq(host_record(&o, commands, &run.op.dispatch), RHUMB_OK, "%s", api->last_message(context));
+    host_barrier_after(h, commands);
+    host_end(h, commands);
+    shape.lengths = false; /* the reference takes them as the dispatch's */
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "replay with %u keys, variant %d", lengths[i], (int)o.properties.variant);
+        shape.k_length = lengths[i];
+        shape.q_length = shape.q_rows;
+        run.lengths.values[0] = lengths[i];
+        run.lengths.values[1] = shape.q_rows;
+        run.lengths.values[2] = RHUMB_UNSET;
+        harness_store(&run.lengths);
+        for (uint32_t t = 0; t < run.op.tensor_count; t++) {
+            if (run.op.tensors[t].id == RHUMB_VIEW_LENGTHS) {
+                host_write_tensor(&o, &run.op, t);
+            }
+        }
+        host_submit(h, commands);
+        host_read_tensors(&o, &run.op);
+        (void)shape_check_attention(results, &shape, &run, text);
+    }
+    host_release(&o);
+    shape_free_attention(&run);
+}
+
+Test(host, command_buffer_recorded_once_is_replayed_while_the_context_grows)
+{
+    static const attention_shape shapes[] = {
+        {.heads = 4, .kv_heads = 2, .q_rows = 1, .k_rows = 70, .head_dim = 64, .causal = true},
+        {.heads = 2, .q_rows = 1, .k_rows = 70, .head_dim = 40, .causal = true},
+        {.heads = 2, .q_rows = 33, .k_rows = 70, .head_dim = 64, .causal = true},
+    };
+    harness results = {.profile = HARNESS_LAVAPIPE};
+    rhumb_loader loader;
+    const rhumb_api *api = open_plugin(&loader);
+    rhumb_context *context;
+    static host h;
+    host_open(&h, HARNESS_LAVAPIPE, true);
+    interpose_start(harness_loader(), INTERPOSE_PLAIN);
+    context = open_context(api, &h, NULL);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        replay(api, &h, context, &shapes[i], &results);
+    }
+    api->destroy_context(context);
+    host_close(&h);
+    expect_no_failures(&results);
+    expect_guest_manners();
+    rhumb_loader_close(&loader);
+}
+
+/* ---- many records ---- */
+
+/* A ROTATE of one token, Q -> Q_OUT, at dispatch.q_offset. */
+typedef struct token {
+    harness_tensor x, y;
+    rhumb_rope rope;
+    gpu_operation op;
+} token;
+
+static void make_token(token *t)
+{
+    harness_random r = {.state = 3};
+    memset(t, 0, sizeof *t);
+    harness_make_tensor(&t->x, RHUMB_F32, 1, 3, 1, 64, (harness_layout){0});
+    harness_make_tensor(&t->y, RHUMB_F32, 1, 3, 1, 64, (harness_layout){0});
+    harness_fill_normal(&t->x, &r);
+    rhumb_init_rope(&t->rope);
+    gpu_init_operation(&t->op, RHUMB_OP_ROTATE);
+    t->op.info.rotary = &t->rope;
+    t->op.info.heads = 3;
+    t->op.info.head_dim = 64;
+    t->op.info.max_q_length = 1;
+    (void)harness_add(&t->op, RHUMB_VIEW_Q, &t->x, false);
+    (void)harness_add(&t->op, RHUMB_VIEW_Q_OUT, &t->y, true);
+}
+
+static void expect_token_at(token *t, int32_t position)
+{
+    double want[3 * 64];
+    ref_rope rope;
+    ref_rope_init(&rope, 64);
+    cr_assert_eq(ref_rotate(&rope, 1, 3, 1, 64, &position, 0, t->x.values, want), 0);
+    harness_load(&t->y);
+    for (uint64_t i = 0; i < t->y.count; i++) {
+        /* 1e-6 for each channel of a pair, which is below 6 (harness_normal) */
+        cr_assert_float_eq(t->y.values[i], want[i], 1.2e-5, "element %llu at position %d: got %.9g, want %.9g",
+                           (unsigned long long)i, position, t->y.values[i], want[i]);
+    }
+}
+
+static void free_token(token *t)
+{
+    harness_free_tensor(&t->x);
+    harness_free_tensor(&t->y);
+}
+
+Test(host, ten_thousand_records_fit_one_command_buffer_without_a_heap_call)
+{
+    enum { RECORDS = 10000 };
+    rhumb_loader loader;
+    const rhumb_api *api = open_plugin(&loader);
+    rhumb_allocator allocator;
+    rhumb_context *context;
+    VkCommandBuffer commands;
+    host_operation o;
+    interpose_counts before, after;
+    unsigned long calls;
+    static host h;
+    heap_counts heap;
+    token t;
+    host_open(&h, HARNESS_LAVAPIPE, false); /* the layer's own bookkeeping of 10,000 barriers is not under test */
+    interpose_start(harness_loader(), INTERPOSE_PLAIN);
+    heap_describe(&heap, &allocator);
+    context = open_context(api, &h, &allocator);
+    make_token(&t);
+    host_prepare(&o, &h, api, context, &t.op);
+    commands = host_begin(&h, h.pool);
+    before = interpose_read();
+    calls = atomic_load(&heap.calls);
+    for (int32_t i = 0; i < RECORDS; i++) {
+        t.op.dispatch.q_offset = i;
+        host_barrier_before(&h, commands);
+        cr_assert_eq(host_record(&o, commands, &t.op.dispatch), RHUMB_OK, "%s", api->last_message(context));
+    }
+    after = interpose_read();
+    cr_expect_eq(atomic_load(&heap.calls), calls, "rhumb_record called the allocator");
+    cr_expect_eq(after.dispatches - before.dispatches, RECORDS);
+    cr_expect_eq(after.calls - before.calls, after.commands - before.commands,
+                 "rhumb_record called more than vkCmd functions");
+    cr_expect_eq(after.barriers, before.barriers, "one dispatch needs no barrier");
+    host_barrier_after(&h, commands);
+    host_end(&h, commands);
+    host_submit(&h, commands);
+    host_read_tensors(&o, &t.op);
+    expect_token_at(&t, RECORDS - 1); /* the last of them */
+    host_release(&o);
+    api->destroy_context(context);
+    free_token(&t);
+    host_close(&h);
+    cr_expect_eq(atomic_load(&heap.live), 0);
+    expect_guest_manners();
+    rhumb_loader_close(&loader);
+}
+
+/* The driver locks inside vkCmd*, so "no heap, no lock" is shown on the object file: what record.c cannot
+ * name it cannot call. */
+Test(host, record_object_file_names_no_allocator_and_no_lock)
+{
+    static const char *const forbidden[] = {"malloc", "calloc", "realloc", "free", "pthread", "mtx_", "alloca",
+                                            "rhumb_allocate", "rhumb_release", "sem_", "futex", "getenv", "printf",
+                                            "fopen", "abort", "exit"};
+    char command[1200];
+    char line[512];
+    FILE *pipe;
+    int symbols = 0;
+    snprintf(command, sizeof command, "nm -u $(find '%s/runtime' -name '*record.c.o')", build_root());
+    pipe = popen(command, "r");
+    cr_assert_not_null(pipe);
+    while (fgets(line, sizeof line, pipe) != NULL) {
+        char *name = strstr(line, " U ");
+        symbols += name != NULL ? 1 : 0;
+        for (size_t i = 0; name != NULL && i < sizeof forbidden / sizeof forbidden[0]; i++) {
+            cr_expect_null(strstr(name, forbidden[i]), "record.c uses %s", name);
+        }
+    }
+    cr_assert_eq(pclose(pipe), 0, "%s failed", command);
+    cr_assert_gt(symbols, 0, "no record.c.o was found below the build folder");
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 8, THREAD_RECORDS = 50 };
+
+typedef struct recorder {
+    host *h;
+    host_operation *o;
+    const rhumb_dispatch *dispatch;
+    VkCommandPool pool;
+    VkCommandBuffer commands;
+    rhumb_result result;
+    char refusal[256]; /* of a bad dispatch on this thread */
+    int number;
+} recorder;
+
+static void *record_thread(void *argument)
+{
+    recorder *r = argument;
+    rhumb_dispatch dispatch = *r->dispatch;
+    r->commands = host_begin(r->h, r->pool);
+    for (int i = 0; i < THREAD_RECORDS && r->result == RHUMB_OK; i++) {
+        dispatch.q_offset = i;
+        host_barrier_before(r->h, r->commands);
+        r->result = host_record(r->o, r->commands, &dispatch);
+    }
+    dispatch.q_length = 100 + r->number; /* refused: the message is this thread's own */
+    (void)host_record(r->o, r->commands, &dispatch);
+    host_barrier_after(r->h, r->commands);
+    host_end(r->h, r->commands);
+    return NULL;
+}
+
+static void join_threads(recorder *recorders)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        cr_assert_eq(pthread_create(&threads[i], NULL, record_thread, &recorders[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+    }
+}
+
+Test(host, eight_threads_record_the_same_bindings_into_eight_command_buffers)
+{
+    rhumb_loader loader;
+    const rhumb_api *api = open_plugin(&loader);
+    rhumb_context *context;
+    static recorder recorders[THREADS];
+    static host h;
+    host_operation o;
+    token t;
+    host_open(&h, HARNESS_LAVAPIPE, true);
+    interpose_start(harness_loader(), INTERPOSE_PLAIN);
+    context = open_context(api, &h, NULL);
+    make_token(&t);
+    host_prepare(&o, &h, api, context, &t.op);
+    for (int i = 0; i < THREADS; i++) {
+        recorders[i] = (recorder){.h = &h, .o = &o, .dispatch = &t.op.dispatch, .pool = host_make_pool(&h),
+                                  .number = i};
+    }
+    join_threads(recorders);
+    for (int i = 0; i < THREADS; i++) {
+        cr_assert_eq(recorders[i].result, RHUMB_OK, "thread %d: %s", i, api->result_name(recorders[i].result));
+        memset(o.buffers[1].mapped, 0, o.buffers[1].size);
+        host_submit(&h, recorders[i].commands);
+        host_read_tensors(&o, &t.op);
+        expect_token_at(&t, THREAD_RECORDS - 1);
+        h.vk.vkDestroyCommandPool(h.device, recorders[i].pool, NULL);
+    }
+    cr_expect_eq(interpose_read().dispatches, THREADS * THREAD_RECORDS);
+    host_release(&o);
+    api->destroy_context(context);
+    free_token(&t);
+    host_close(&h);
+    expect_guest_manners();
+    rhumb_loader_close(&loader);
+}
+
+/* Plans are made from several threads at once, the same and different ones. */
+static void *plan_thread(void *argument)
+{
+    recorder *r = argument;
+    rhumb_plan_info info;
+    rhumb_rope rope;
+    rhumb_context *context = (rhumb_context *)(void *)r->o;
+    rhumb_init_rope(&rope);
+    rope.pairing = r->number % 2 == 0 ? RHUMB_PAIRING_HALF : RHUMB_PAIRING_INTERLEAVED;
+    rhumb_init_plan_info(&info, RHUMB_OP_ROTATE);
+    info.rotary = &rope;
+    info.heads = 1;
+    info.head_dim = 64;
+    info.max_q_length = 1;
+    info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q);
+    for (int i = 0; i < 5 && r->result == RHUMB_OK; i++) {
+        rhumb_plan *plan = NULL;
+        r->result = rhumb_create_plan(context, &info, &plan);
+        rhumb_destroy_plan(plan);
+        info.head_dim = 0;
+        if (rhumb_create_plan(context, &info, &plan) != RHUMB_ERROR_ARGUMENT ||
+            strstr(rhumb_last_message(context), "head_dim") == NULL) {
+            r->result = RHUMB_ERROR_VULKAN;
+        }
+        info.head_dim = 64;
+    }
+    return NULL;
+}
+
+Test(host, eight_threads_make_plans_at_once)
+{
+    static recorder recorders[THREADS];
+    pthread_t threads[THREADS];
+    rhumb_hosted_info info;
+    rhumb_context *context = NULL;
+    static host h;
+    host_open(&h, HARNESS_LAVAPIPE, true);
+    interpose_start(harness_loader(), INTERPOSE_PLAIN);
+    host_describe(&h, &info);
+    cr_assert_eq(rhumb_create_hosted(&info, &context), RHUMB_OK, "%s", rhumb_last_message(NULL));
+    for (int i = 0; i < THREADS; i++) {
+        recorders[i] = (recorder){.o = (host_operation *)(void *)context, .number = i};
+        cr_assert_eq(pthread_create(&threads[i], NULL, plan_thread, &recorders[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+        cr_expect_eq(recorders[i].result, RHUMB_OK, "thread %d: %s", i, rhumb_result_name(recorders[i].result));
+    }
+    rhumb_destroy_context(context);
+    host_close(&h);
+    expect_guest_manners();
+}
+
+/* ---- what is made when ---- */
+
+Test(host, nothing_is_compiled_before_it_is_asked_for)
+{
+    rhumb_loader loader;
+    const rhumb_api *api = open_plugin(&loader);
+    rhumb_context *context;
+    rhumb_plan *again = NULL;
+    VkCommandBuffer commands;
+    static host h;
+    host_operation o;
+    token t;
+    host_open(&h, HARNESS_LAVAPIPE, true);
+    interpose_start(harness_loader(), INTERPOSE_PLAIN);
+    context = open_context(api, &h, NULL);
+    cr_expect_eq(interpose_read().created[INTERPOSE_PIPELINE], 0, "a context compiles nothing");
+    make_token(&t);
+    host_prepare(&o, &h, api, context, &t.op);
+    cr_expect_eq(interpose_read().created[INTERPOSE_PIPELINE], o.properties.pipeline_count);
+    cr_expect_eq(interpose_live(INTERPOSE_SHADER_MODULE), 0, "shader modules are gone after create_plan");
+    cr_assert_eq(api->create_plan(context, &t.op.info, &again), RHUMB_OK);
+    cr_expect_eq(interpose_read().created[INTERPOSE_PIPELINE], o.properties.pipeline_count,
+                 "plans with the same kernel share it");
+    commands = host_begin(&h, h.pool);
+    host_barrier_before(&h, commands);
+    cr_assert_eq(host_record(&o, commands, &t.op.dispatch), RHUMB_OK);
+    host_barrier_after(&h, commands);
+    host_end(&h, commands);
+    host_submit(&h, commands);
+    cr_expect_eq(interpose_read().created[INTERPOSE_PIPELINE], o.properties.pipeline_count);
+    api->destroy_plan(again);
+    host_release(&o);
+    api->destroy_context(context);
+    free_token(&t);
+    host_close(&h);
+    expect_guest_manners();
+    rhumb_loader_close(&loader);
+}
+
+Test(host, the_hosts_pipeline_cache_is_used_and_left_alone)
+{
+    const VkPipelineCacheCreateInfo cache_info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+    rhumb_loader loader;
+    const rhumb_api *api = open_plugin(&loader);
+    rhumb_hosted_info info;
+    rhumb_context *context = NULL;
+    VkPipelineCache cache = VK_NULL_HANDLE;
+    size_t size = 0;
+    static host h;
+    host_open(&h, HARNESS_LAVAPIPE, true);
+    interpose_start(harness_loader(), INTERPOSE_PLAIN);
+    cr_assert_eq(h.vk.vkCreatePipelineCache(h.device, &cache_info, NULL, &cache), VK_SUCCESS);
+    host_describe(&h, &info);
+    info.pipeline_cache = cache;
+    cr_assert_eq(api->create_hosted(&info, &context), RHUMB_OK, "%s", api->last_message(NULL));
+    cr_expect_eq(interpose_read().created[INTERPOSE_PIPELINE_CACHE], 0);
+    api->destroy_context(context);
+    cr_expect_eq(h.vk.vkGetPipelineCacheData(h.device, cache, &size, NULL), VK_SUCCESS);
+    h.vk.vkDestroyPipelineCache(h.device, cache, NULL);
+    host_close(&h);
+    expect_guest_manners();
+    rhumb_loader_close(&loader);
+}
+
+/* ---- cycles ---- */
+
+static long resident_kib(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long total = 0;
+    long pages = 0;
+    cr_assert_not_null(file);
+    cr_assert_eq(fscanf(file, "%ld %ld", &total, &pages), 2);
+    fclose(file);
+    return pages * 4;
+}
+
+static void cycle(const rhumb_api *api, host *h, heap_counts *heap, token *t, bool with_plan)
+{
+    rhumb_allocator allocator;
+    rhumb_context *context;
+    host_operation o;
+    heap_describe(heap, &allocator);
+    context = open_context(api, h, &allocator);
+    if (with_plan) {
+        host_prepare(&o, h, api, context, &t->op);
+        host_release(&o);
+    }
+    api->destroy_context(context);
+    cr_assert_eq(atomic_load(&heap->live), 0, "%ld allocations are left", atomic_load(&heap->live));
+    cr_assert_eq(interpose_live_total(), 0, "Vulkan objects are left");
+}
+
+Test(host, two_hundred_contexts_come_and_go_without_a_trace)
+{
+    rhumb_loader loader;
+    const rhumb_api *api = open_plugin(&loader);
+    static host h;
+    heap_counts heap;
+    token t;
+    long before, after;
+    host_open(&h, HARNESS_LAVAPIPE, false);
+    interpose_start(harness_loader(), INTERPOSE_PLAIN);
+    make_token(&t);
+    for (int i = 0; i < 50; i++) {
+        cycle(api, &h, &heap, &t, i % 10 == 0);
+    }
+    before = resident_kib();
+    for (int i = 0; i < 200; i++) {
+        cycle(api, &h, &heap, &t, i % 10 == 0); /* a driver takes its time over each pipeline */
+    }
+    after = resident_kib();
+    printf("resident memory: %ld KiB after 50 cycles, %ld KiB after 250\n", before, after);
+    /* the driver's share included: below 4 KiB a cycle */
+    cr_expect_lt(after - before, 800);
+    free_token(&t);
+    host_close(&h);
+    expect_guest_manners();
+    rhumb_loader_close(&loader);
+}
+
+/* ---- the loader ---- */
+
+Test(host, loader_says_why_it_cannot_open_a_plugin)
+{
+    rhumb_loader loader;
+    const rhumb_api *api = (const rhumb_api *)(const void *)&loader;
+    char path[1024];
+    cr_expect_eq(rhumb_loader_open(&loader, "/no/such/rhumb_plugin.so", RHUMB_VERSION_MAJOR, &api),
+                 RHUMB_ERROR_ARGUMENT);
+    cr_expect_null(api);
+    cr_expect_not_null(strstr(loader.message, "/no/such/rhumb_plugin.so"), "%s", loader.message);
+    cr_expect_null(strchr(loader.message, '\n'));
+    cr_expect_eq(rhumb_loader_open(&loader, "libm.so.6", RHUMB_VERSION_MAJOR, &api), RHUMB_ERROR_ARGUMENT);
+    cr_expect_not_null(strstr(loader.message, "rhumb_get_api"), "%s", loader.message);
+    snprintf(path, sizeof path, "%s/runtime/rhumb_plugin.so", build_root());
+    cr_expect_eq(rhumb_loader_open(&loader, path, RHUMB_VERSION_MAJOR + 1, &api), RHUMB_ERROR_VERSION);
+    cr_expect_null(api);
+    cr_expect_null(loader.library);
+    cr_expect_not_null(strstr(loader.message, "major"), "%s", loader.message);
+    rhumb_loader_close(&loader);
+}
+
+Test(host, example_host_of_the_manual_runs)
+{
+    char command[1200];
+    harness_select_drivers();
+    snprintf(command, sizeof command, "'%s/tools/hosts/host_minimal'", build_root());
+    cr_expect_eq(system(command), 0, "%s failed", command);
+}
