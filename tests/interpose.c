@@ -32,12 +32,17 @@
     X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) X(CmdUpdateBuffer) X(CmdResetQueryPool)    \
     X(CmdWriteTimestamp)
 
+/* Extension functions are there only where the driver or a layer has them. */
+#define OPTIONAL_FUNCTIONS(X) X(SetDebugUtilsObjectNameEXT)
+
 static struct {
     PFN_vkGetInstanceProcAddr get;
     interpose_mode mode;
     bool loaded;
+    bool skip_compilation;
 #define DECLARE(f) PFN_vk##f f;
     FUNCTIONS(DECLARE)
+    OPTIONAL_FUNCTIONS(DECLARE)
 #undef DECLARE
 } real;
 
@@ -54,6 +59,8 @@ static struct {
     VkResult result;
     uint32_t violations;
     char violation[MAX_VIOLATIONS][192];
+    spirv_facts newest; /* pipeline */
+    uint64_t skipped;   /* pipelines that the driver has not seen, for their handles */
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Handles are pointers or integers, by platform. */
@@ -86,6 +93,7 @@ static void load(VkInstance instance)
     real.loaded = true;
 #define LOAD(f) real.f = (PFN_vk##f)real.get(instance, "vk" #f);
     FUNCTIONS(LOAD)
+    OPTIONAL_FUNCTIONS(LOAD)
 #undef LOAD
 }
 
@@ -263,7 +271,6 @@ WRAP_DESTROY(DestroyShaderModule, VkShaderModule, INTERPOSE_SHADER_MODULE)
 WRAP_DESTROY(DestroyDescriptorSetLayout, VkDescriptorSetLayout, INTERPOSE_SET_LAYOUT)
 WRAP_DESTROY(DestroyPipelineLayout, VkPipelineLayout, INTERPOSE_PIPELINE_LAYOUT)
 WRAP_DESTROY(DestroyDescriptorPool, VkDescriptorPool, INTERPOSE_DESCRIPTOR_POOL)
-WRAP_DESTROY(DestroyPipeline, VkPipeline, INTERPOSE_PIPELINE)
 WRAP_DESTROY(FreeMemory, VkDeviceMemory, INTERPOSE_MEMORY)
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_AllocateMemory(VkDevice device, const VkMemoryAllocateInfo *info,
@@ -410,8 +417,12 @@ static void check_pipeline(const VkComputePipelineCreateInfo *info)
         return;
     }
     if (objects_find(INTERPOSE_PIPELINE_LAYOUT, HANDLE(info->layout), &layout)) {
+        spirv_facts facts;
         interpose_check_pipeline(info, module.payload, module.payload_count, layout.payload,
-                                 (uint32_t)layout.payload_count);
+                                 (uint32_t)layout.payload_count, &facts);
+        pthread_mutex_lock(&watch.lock);
+        watch.newest = facts;
+        pthread_mutex_unlock(&watch.lock);
     } else {
         interpose_note("pipeline of a pipeline layout that is not alive");
     }
@@ -433,13 +444,46 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateComputePipelines(
     for (uint32_t i = 0; i < count; i++) {
         check_pipeline(&infos[i]);
     }
-    result = real.CreateComputePipelines(device, cache, count, infos, allocator, pipelines);
+    if (real.skip_compilation) {
+        pthread_mutex_lock(&watch.lock);
+        for (uint32_t i = 0; i < count; i++) {
+            pipelines[i] = (VkPipeline)(GARBAGE_HANDLE + ++watch.skipped);
+        }
+        pthread_mutex_unlock(&watch.lock);
+        result = VK_SUCCESS;
+    } else {
+        result = real.CreateComputePipelines(device, cache, count, infos, allocator, pipelines);
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (pipelines[i] != VK_NULL_HANDLE) {
             born(INTERPOSE_PIPELINE, HANDLE(pipelines[i]), 0);
         }
     }
     return result;
+}
+
+/* A handle that the driver has not made. */
+static bool is_skipped(uint64_t pipeline)
+{
+    return pipeline > GARBAGE_HANDLE && pipeline <= GARBAGE_HANDLE + watch.skipped;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_SetDebugUtilsObjectNameEXT(VkDevice device,
+                                                                      const VkDebugUtilsObjectNameInfoEXT *info)
+{
+    atomic_fetch_add(&counts.calls, 1);
+    if (info->objectType == VK_OBJECT_TYPE_PIPELINE && is_skipped(info->objectHandle)) {
+        return VK_SUCCESS;
+    }
+    return real.SetDebugUtilsObjectNameEXT(device, info);
+}
+
+static VKAPI_ATTR void VKAPI_CALL wrap_DestroyPipeline(VkDevice device, VkPipeline pipeline,
+                                                       const VkAllocationCallbacks *allocator)
+{
+    if (dies(INTERPOSE_PIPELINE, HANDLE(pipeline)) && !is_skipped(HANDLE(pipeline))) {
+        real.DestroyPipeline(device, pipeline, allocator);
+    }
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_GetPipelineCacheData(VkDevice device, VkPipelineCache cache,
@@ -757,6 +801,9 @@ static PFN_vkVoidFunction find(const char *name)
             return table[i].function;
         }
     }
+    if (strcmp(name, "vkSetDebugUtilsObjectNameEXT") == 0 && real.SetDebugUtilsObjectNameEXT != NULL) {
+        return (PFN_vkVoidFunction)wrap_SetDebugUtilsObjectNameEXT;
+    }
     if (strcmp(name, "vkGetPhysicalDeviceProperties2KHR") == 0) {
         return (PFN_vkVoidFunction)wrap_GetPhysicalDeviceProperties2;
     }
@@ -860,6 +907,20 @@ uint32_t interpose_fail_calls(void)
     seen = watch.seen;
     pthread_mutex_unlock(&watch.lock);
     return seen;
+}
+
+void interpose_skip_compilation(bool on)
+{
+    real.skip_compilation = on;
+}
+
+spirv_facts interpose_newest_pipeline(void)
+{
+    spirv_facts facts;
+    pthread_mutex_lock(&watch.lock);
+    facts = watch.newest;
+    pthread_mutex_unlock(&watch.lock);
+    return facts;
 }
 
 uint32_t interpose_violation_count(void)

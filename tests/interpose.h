@@ -15,6 +15,8 @@
 
 #include <volk.h>
 
+#include "spirv_words.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -78,6 +80,13 @@ void interpose_fail(const char *function, uint32_t nth, VkResult result);
 /* Calls of the chosen function since interpose_fail. */
 uint32_t interpose_fail_calls(void);
 
+/* On: pipelines are looked at and counted, but not given to the driver (their handles are no handles: nothing
+ * may be recorded with them). Makes wide tables of plans cheap. Begins off. */
+void interpose_skip_compilation(bool on);
+
+/* What the shader of the newest pipeline has after specialisation. */
+spirv_facts interpose_newest_pipeline(void);
+
 /* Descriptor pools refuse what goes beyond the sizes they were declared with (drivers may be lenient).
  * Always on. */
 
@@ -85,7 +94,7 @@ uint32_t interpose_fail_calls(void);
 uint32_t interpose_violation_count(void);
 const char *interpose_violation(uint32_t index);
 
-/* Extensions and features as a device of the floor has them; for tests that compare. */
+/* The floor's numbers, for tests that compare. */
 void interpose_floor_limits(VkPhysicalDeviceLimits *limits);
 
 #endif

@@ -192,45 +192,48 @@ static void check_descriptors(const spirv_facts *facts, const VkDescriptorSetLay
     }
 }
 
-void interpose_check_pipeline(const VkComputePipelineCreateInfo *info, const uint32_t *words, size_t count,
-                              const VkDescriptorSetLayoutBinding *bindings, uint32_t binding_count)
+static void check_facts(const VkComputePipelineCreateInfo *info, const spirv_facts *facts)
 {
-    spirv_facts facts;
-    char message[160];
-    uint64_t invocations;
-    if (!spirv_read_facts(words, count, info->stage.pSpecializationInfo, &facts, message, sizeof message)) {
-        interpose_note("%s", message);
-        return;
-    }
-    check_descriptors(&facts, bindings, binding_count);
-    if (!interpose_is_floor()) {
-        return;
-    }
-    for (uint32_t i = 0; i < facts.capability_count; i++) {
-        uint32_t capability = facts.capabilities[i];
+    uint64_t invocations = (uint64_t)facts->local_size[0] * facts->local_size[1] * facts->local_size[2];
+    for (uint32_t i = 0; i < facts->capability_count; i++) {
+        uint32_t capability = facts->capabilities[i];
         if (capability != SPIRV_CAPABILITY_SHADER && capability != SPIRV_CAPABILITY_MATRIX) {
             interpose_note("shader needs SPIR-V capability %u", capability);
         }
     }
-    if (facts.version > 0x00010300u) {
-        interpose_note("shader is SPIR-V 0x%08x, the device takes 1.3", facts.version);
+    if (facts->version > 0x00010300u) {
+        interpose_note("shader is SPIR-V 0x%08x, the device takes 1.3", facts->version);
     }
-    invocations = (uint64_t)facts.local_size[0] * facts.local_size[1] * facts.local_size[2];
-    if (invocations == 0 || invocations > FLOOR_INVOCATIONS || facts.local_size[2] > 64) {
+    if (invocations == 0 || invocations > FLOOR_INVOCATIONS || facts->local_size[2] > 64) {
         interpose_note("pipeline has a work group of %u x %u x %u, the device %u invocations",
-                       facts.local_size[0], facts.local_size[1], facts.local_size[2],
+                       facts->local_size[0], facts->local_size[1], facts->local_size[2],
                        (unsigned)FLOOR_INVOCATIONS);
     }
-    if (facts.shared_bytes > FLOOR_SHARED) {
+    if (facts->shared_bytes > FLOOR_SHARED) {
         interpose_note("pipeline has %llu bytes of shared memory, the device %u",
-                       (unsigned long long)facts.shared_bytes, (unsigned)FLOOR_SHARED);
+                       (unsigned long long)facts->shared_bytes, (unsigned)FLOOR_SHARED);
     }
-    if (facts.push_bytes > FLOOR_PUSH) {
+    if (facts->push_bytes > FLOOR_PUSH) {
         interpose_note("push constant block has %llu bytes, the device %u",
-                       (unsigned long long)facts.push_bytes, (unsigned)FLOOR_PUSH);
+                       (unsigned long long)facts->push_bytes, (unsigned)FLOOR_PUSH);
     }
     if (info->stage.pNext != NULL || info->stage.flags != 0 || info->pNext != NULL) {
         interpose_note("pipeline asks for extension structs or stage flags");
+    }
+}
+
+void interpose_check_pipeline(const VkComputePipelineCreateInfo *info, const uint32_t *words, size_t count,
+                              const VkDescriptorSetLayoutBinding *bindings, uint32_t binding_count,
+                              spirv_facts *facts)
+{
+    char message[160];
+    if (!spirv_read_facts(words, count, info->stage.pSpecializationInfo, facts, message, sizeof message)) {
+        interpose_note("%s", message);
+        return;
+    }
+    check_descriptors(facts, bindings, binding_count);
+    if (interpose_is_floor()) {
+        check_facts(info, facts);
     }
 }
 

@@ -10,6 +10,7 @@
 //   scores   four lanes share one key, each takes every fourth run of four channels
 //   softmax  one lane a key
 //   values   one lane a channel, up to CHANNELS of them
+// Loops over the keys of a block stay loops: unrolled, software devices compile them for seconds.
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
 #include "lib/position.glsl"
@@ -168,7 +169,7 @@ void main()
         }
         barrier();
         vec4 new_max = row_max;
-        for (uint i = 0u; i < GENERIC_KEYS; i++)
+        [[dont_unroll]] for (uint i = 0u; i < GENERIC_KEYS; i++)
             new_max = max(new_max, scores[i]);
         if (part == 0u)
             weights[key] = mix(exp2(s - new_max), vec4(0.0), lessThan(s, vec4(HIDDEN_BELOW)));
@@ -176,7 +177,7 @@ void main()
         vec4 shrink = exp2(row_max - new_max);
         row_max = new_max;
         row_sum *= shrink;
-        for (uint i = 0u; i < GENERIC_KEYS; i++)
+        [[dont_unroll]] for (uint i = 0u; i < GENERIC_KEYS; i++)
             row_sum += weights[i];
         uint count = uint(min(range.y - block, GENERIC_KEYS));
         [[unroll]] for (uint i = 0u; i < CHANNELS; i++) {

@@ -49,7 +49,7 @@ RHUMB_READ_VIEW(k, VIEW_K)
 RHUMB_READ_VIEW(v, VIEW_V)
 RHUMB_WRITE_VIEW(o, VIEW_O)
 
-shared vec2 staged_q[ROWS * HEAD_CHUNK / 2u];
+shared vec2 staged_q[ROWS * HEAD_CHUNK / 2u];       // Q, in the end O: VALUE_CHUNK <= HEAD_CHUNK
 shared vec2 staged[STEP * PITCH];                   // K, then V
 shared vec4 weights[STEP * (GROUPS + 1u)];          // P[key][row group], padded
 
@@ -134,6 +134,20 @@ void stage_v(uint lane, int block, int end, uint first_channel)
             x = v_load4_aligned(v_at(tile.b, tile.kv_head, uint(block) + c) + first_channel + d);
         staged[c * PITCH + d / 2u] = x.xy;
         staged[c * PITCH + d / 2u + 1u] = x.zw;
+    }
+}
+
+void store_o(uint lane, uint first_channel)
+{
+    const uint quads = VALUE_CHUNK / 4u;
+    for (uint i = lane; i < ROWS * quads; i += WORKGROUP) {
+        uint r = i / quads;
+        uint d = (i % quads) * 4u;
+        uint t = tile.first + r;
+        uint at = r * (VALUE_CHUNK / 2u) + d / 2u;
+        if (t < row_count)
+            o_store4_aligned(o_at(tile.b, row_head(tile, t), row_index(t)) + first_channel + d,
+                             vec4(staged_q[at], staged_q[at + 1u]));
     }
 }
 
@@ -280,13 +294,15 @@ void main()
         row_sum += weights[i * (GROUPS + 1u) + group];
     vec4 norm = mix(1.0 / row_sum, vec4(0.0), equal(row_sum, vec4(0.0)));
 
-    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
-        if (first_row + r < row_count) {
-            uint at = o_at(tile.b, row_head(tile, first_row + r), row_index(first_row + r));
-            [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++)
-                [[unroll]] for (uint i = 0u; i < PAIRS; i++)
-                    o_store2_aligned(at + chunk * VALUE_CHUNK + 2u * (i * TILE_LANES + lane),
-                                     norm[r] * acc[(chunk * PAIRS + i) * TILE_ROWS + r]);
-        }
+    // O goes through the space of Q, so that it is written in runs of 16 bytes.
+    [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++) {
+        if (chunk > 0u)
+            barrier();
+        [[unroll]] for (uint i = 0u; i < PAIRS; i++)
+            [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                staged_q[(group * TILE_ROWS + r) * (VALUE_CHUNK / 2u) + i * TILE_LANES + lane] =
+                    norm[r] * acc[(chunk * PAIRS + i) * TILE_ROWS + r];
+        barrier();
+        store_o(id, chunk * VALUE_CHUNK);
     }
 }

@@ -1,0 +1,77 @@
+// ROTATE, the work on one tensor; included by rotate.comp once for Q and once for K. A tensor's
+// slot must stay a constant, and all its loads must stand together: with a branch on Q or K around
+// each of them a GPU would wait for one after the other.
+//
+// Wants: IN(f) and OUT(f), the accessors of the tensor and of its result; FN(f), a name for a
+// function here.
+
+vec4 FN(load)(uint e, uint n)
+{
+    if (ALIGNED != 0u)
+        return IN(load4_aligned)(e);
+    vec4 v = vec4(0.0);
+    for (uint i = 0u; i < n; i++)
+        v[i] = IN(load)(e + i);
+    return v;
+}
+
+void FN(store)(uint e, vec4 v, uint n)
+{
+    if (ALIGNED != 0u)
+        OUT(store4_aligned)(e, v);
+    else
+        OUT(store4)(e, v, n);
+}
+
+// The pairs of `run` of head_count heads from first_head on, row l; c, s: cosines and sines.
+void FN(rotate)(uint b, uint first_head, uint head_count, uint l, Run run, vec4 c, vec4 s)
+{
+    if (ALIGNED == 0u) {
+        [[dont_unroll]] for (uint h = first_head; h < first_head + head_count; h++) {
+            uint from = IN(at)(b, h, l);
+            uint to = OUT(at)(b, h, l);
+            vec4 x = FN(load)(from + run.x_at, run.x_count);
+            vec4 y = FN(load)(from + run.y_at, run.y_count);
+            turn(x, y, c, s);
+            FN(store)(to + run.x_at, x, run.x_count);
+            FN(store)(to + run.y_at, y, run.y_count);
+        }
+        return;
+    }
+    vec4 x[ROTATE_HEADS];
+    vec4 y[ROTATE_HEADS];
+    [[unroll]] for (uint i = 0u; i < ROTATE_HEADS; i++) {
+        uint row = IN(at)(b, first_head + min(i, head_count - 1u), l);
+        x[i] = FN(load)(row + run.x_at, 4u);
+        y[i] = FN(load)(row + (run.y_count > 0u ? run.y_at : run.x_at), 4u);
+    }
+    [[unroll]] for (uint i = 0u; i < ROTATE_HEADS; i++) {
+        if (i < head_count) {
+            uint row = OUT(at)(b, first_head + i, l);
+            turn(x[i], y[i], c, s);
+            FN(store)(row + run.x_at, x[i], 4u);
+            if (run.y_count > 0u)
+                FN(store)(row + run.y_at, y[i], 4u);
+        }
+    }
+}
+
+// Untouched channels, bit for bit where both sides have one dtype.
+void FN(copy)(uint b, uint first_head, uint head_count, uint l, uint part)
+{
+    uint first = part * ROTATE_COPY; // counted over the untouched channels only
+    uint last = min(first + ROTATE_COPY, constants.head_dim - constants.rotary_dim);
+    for (uint h = first_head; h < first_head + head_count; h++) {
+        uint from = IN(at)(b, h, l);
+        uint to = OUT(at)(b, h, l);
+        for (uint j = first; j < last; j += ALIGNED != 0u ? 4u : 1u) {
+            uint channel = j < constants.rotary_offset ? j : j + constants.rotary_dim;
+            if (IN(dtype) != OUT(dtype))
+                FN(store)(to + channel, FN(load)(from + channel, 1u), 1u);
+            else if (ALIGNED != 0u)
+                OUT(store_quad_aligned)(to + channel, IN(quad_aligned)(from + channel));
+            else
+                OUT(store_bits)(to + channel, IN(bits)(from + channel));
+        }
+    }
+}
