@@ -116,16 +116,6 @@ static rhumb_result load_functions(rhumb_context *context, const rhumb_hosted_in
     return RHUMB_OK;
 }
 
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint32_t max_u32(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
 static void read_limits(rhumb_context *context, const rhumb_limits *clamp)
 {
     VkPhysicalDeviceSubgroupProperties subgroup = {
@@ -138,26 +128,26 @@ static void read_limits(rhumb_context *context, const rhumb_limits *clamp)
     context->properties = properties.properties;
 
     rhumb_init_limits(l);
-    l->max_invocations =
-        min_u32(min_u32(d->maxComputeWorkGroupInvocations, d->maxComputeWorkGroupSize[0]),
-                clamp->max_invocations);
-    l->max_shared_bytes = min_u32(d->maxComputeSharedMemorySize, clamp->max_shared_bytes);
-    l->max_push_bytes = min_u32(d->maxPushConstantsSize, clamp->max_push_bytes);
-    l->max_storage_buffers =
-        min_u32(min_u32(d->maxPerStageDescriptorStorageBuffers, d->maxDescriptorSetStorageBuffers),
-                clamp->max_storage_buffers);
-    l->max_uniform_range = min_u32(d->maxUniformBufferRange, clamp->max_uniform_range);
-    l->storage_offset_alignment =
-        max_u32((uint32_t)d->minStorageBufferOffsetAlignment, clamp->storage_offset_alignment);
-    l->uniform_offset_alignment =
-        max_u32((uint32_t)d->minUniformBufferOffsetAlignment, clamp->uniform_offset_alignment);
-    l->max_workgroups_x = min_u32(d->maxComputeWorkGroupCount[0], clamp->max_workgroups_x);
-    l->max_workgroups_y = min_u32(d->maxComputeWorkGroupCount[1], clamp->max_workgroups_y);
+    l->max_invocations = rhumb_min_u32(
+        rhumb_min_u32(d->maxComputeWorkGroupInvocations, d->maxComputeWorkGroupSize[0]),
+        clamp->max_invocations);
+    l->max_shared_bytes = rhumb_min_u32(d->maxComputeSharedMemorySize, clamp->max_shared_bytes);
+    l->max_push_bytes = rhumb_min_u32(d->maxPushConstantsSize, clamp->max_push_bytes);
+    l->max_storage_buffers = rhumb_min_u32(
+        rhumb_min_u32(d->maxPerStageDescriptorStorageBuffers, d->maxDescriptorSetStorageBuffers),
+        clamp->max_storage_buffers);
+    l->max_uniform_range = rhumb_min_u32(d->maxUniformBufferRange, clamp->max_uniform_range);
+    l->storage_offset_alignment = rhumb_max_u32((uint32_t)d->minStorageBufferOffsetAlignment,
+                                                clamp->storage_offset_alignment);
+    l->uniform_offset_alignment = rhumb_max_u32((uint32_t)d->minUniformBufferOffsetAlignment,
+                                                clamp->uniform_offset_alignment);
+    l->max_workgroups_x = rhumb_min_u32(d->maxComputeWorkGroupCount[0], clamp->max_workgroups_x);
+    l->max_workgroups_y = rhumb_min_u32(d->maxComputeWorkGroupCount[1], clamp->max_workgroups_y);
     l->max_storage_range = d->maxStorageBufferRange < clamp->max_storage_range
                                ? d->maxStorageBufferRange
                                : clamp->max_storage_range;
     if (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) {
-        l->subgroup_size = min_u32(subgroup.subgroupSize, clamp->subgroup_size);
+        l->subgroup_size = rhumb_min_u32(subgroup.subgroupSize, clamp->subgroup_size);
         l->subgroup_operations = subgroup.supportedOperations & clamp->subgroup_operations;
         /* A smaller number than the device's would be a wrong fact, not a lower limit. */
         if (l->subgroup_size != subgroup.subgroupSize)

@@ -12,6 +12,16 @@
 #include "rhumb/rhumb_schemes.h"
 #include "rhumb_shared.h"
 
+static inline uint32_t rhumb_min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint32_t rhumb_max_u32(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
 /* ---- Vulkan functions: each context has its own table, so that contexts on different devices,
  * loaders and interposers live in one process. */
 #define RHUMB_INSTANCE_FUNCTIONS(X)                                                                \

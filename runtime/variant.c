@@ -89,6 +89,9 @@ static uint32_t widest_chunk(uint32_t dim, uint32_t most)
     return 0;
 }
 
+/* Loops of more than 8 pairs of channels are not unrolled by some compilers, and then the outputs
+ * of a lane live in scratch memory. */
+#define TILE_VALUE_CHUNK 128
 #define TILE_MAX_DIM 256 /* more channels of the output than a lane has registers for */
 
 static bool tile_shape_fits(const rhumb_resolved *r, char *why, size_t size)
@@ -135,7 +138,8 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
             struct tile t = {
                 .workgroup = forms[f].workgroup, .keys = forms[f].keys, .subgroup = shuffles(l)};
             t.head_chunk = r->info.head_dim / parts;
-            t.value_chunk = widest_chunk(r->info.value_dim, t.head_chunk);
+            t.value_chunk =
+                widest_chunk(r->info.value_dim, rhumb_min_u32(t.head_chunk, TILE_VALUE_CHUNK));
             t.shared_bytes = tile_bytes(&t);
             if (t.shared_bytes < smallest)
                 smallest = t.shared_bytes;

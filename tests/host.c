@@ -105,6 +105,13 @@ static void choose_device(host *h, const char *name)
 
 void host_open(host *h, harness_profile profile, bool validation)
 {
+    harness_select_drivers();
+    host_open_named(h, harness_device_name(profile), validation, NULL, NULL, 0);
+}
+
+void host_open_named(host *h, const char *name, bool validation, const void *device_next,
+                     const char *const *extensions, uint32_t extension_count)
+{
     const float priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -113,14 +120,16 @@ void host_open(host *h, harness_profile profile, bool validation)
     };
     const VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+        .pNext = device_next,
         .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue,
+        .enabledExtensionCount = extension_count,
+        .ppEnabledExtensionNames = extensions,
     };
     memset(h, 0, sizeof *h);
-    harness_select_drivers();
     h->get = harness_loader();
     open_instance(h, validation);
-    choose_device(h, harness_device_name(profile));
+    choose_device(h, name);
     queue.queueFamilyIndex = h->family;
     {
         LOAD(h, vkCreateDevice);

@@ -25,6 +25,10 @@ typedef struct host {
 
 /* Opens the device of the profile; `validation` with synchronization validation. */
 void host_open(host *h, harness_profile profile, bool validation);
+/* The first device with `name` in its name among the drivers that the environment names; device_next and
+ * extensions go to vkCreateDevice. */
+void host_open_named(host *h, const char *name, bool validation, const void *device_next,
+                     const char *const *extensions, uint32_t extension_count);
 /* Asserts that no validation message came. */
 void host_close(host *h);
 

@@ -214,20 +214,26 @@ static void expect_compiles(const char *compiler, const char *flags, const char 
 Test(symbols, headers_compile_alone_as_c11_and_cpp17_without_a_warning)
 {
     static const char *const headers[] = {"rhumb.h", "rhumb_schemes.h", "rhumb_loader.h", "rhumb_model.h"};
-    static const char *const compilers[] = {"gcc -x c -std=c11", "clang -x c -std=c11", "g++ -x c++ -std=c++17",
-                                            "clang++ -x c++ -std=c++17"};
+    static const struct {
+        const char *name;
+        const char *flags;
+    } compilers[] = {{"gcc", "-x c -std=c11"}, {"clang", "-x c -std=c11"}, {"g++", "-x c++ -std=c++17"},
+                     {"clang++", "-x c++ -std=c++17"}};
     size_t run = 0;
     for (size_t c = 0; c < sizeof compilers / sizeof compilers[0]; c++) {
-        command_output there = command_run("command -v %s", strtok(strcpy((char[64]){0}, compilers[c]), " "));
+        command_output there = command_run("command -v %s", compilers[c].name);
+        char flags[128];
         bool have = there.status == 0;
         command_free(&there);
         if (!have) {
-            printf("left out: %s is not installed\n", compilers[c]);
+            printf("left out: %s is not installed\n", compilers[c].name);
             continue;
         }
         run++;
+        snprintf(flags, sizeof flags, "%s -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror",
+                 compilers[c].flags);
         for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
-            expect_compiles(compilers[c], "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror", headers[i]);
+            expect_compiles(compilers[c].name, flags, headers[i]);
         }
     }
     cr_assert_geq(run, 1, "no compiler was found");

@@ -192,8 +192,10 @@ void main()
     }
 
     vec2 acc[VALUE_CHUNKS * PAIRS * TILE_ROWS];
-    [[unroll]] for (uint i = 0u; i < VALUE_CHUNKS * PAIRS * TILE_ROWS; i++)
-        acc[i] = vec2(0.0);
+    [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++)
+        [[unroll]] for (uint i = 0u; i < PAIRS; i++)
+            [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                acc[(chunk * PAIRS + i) * TILE_ROWS + r] = vec2(0.0);
     vec4 row_max = vec4(LOWEST);
     vec4 row_sum = vec4(0.0); // of this lane's keys
 
@@ -248,8 +250,10 @@ void main()
             row_sum += w;
             weights[(lane + TILE_LANES * j) * (GROUPS + 1u) + group] = w;
         }
-        [[unroll]] for (uint i = 0u; i < VALUE_CHUNKS * PAIRS * TILE_ROWS; i++)
-            acc[i] *= shrink[i % TILE_ROWS];
+        [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++)
+            [[unroll]] for (uint i = 0u; i < PAIRS; i++)
+                [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                    acc[(chunk * PAIRS + i) * TILE_ROWS + r] *= shrink[r];
 
         [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++) {
             if (chunk > 0u)

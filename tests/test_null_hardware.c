@@ -1,0 +1,239 @@
+/* Machine code for GPUs that are not there: RADV compiles for any AMD GPU that RADV_FORCE_FAMILY names. Every
+ * operation, variant and storage format must compile on each, and hold all its values in registers. One
+ * process per family, since the driver reads the variable once: Criterion gives each test its own. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
+
+#include "host.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+static struct {
+    PFN_vkGetInstanceProcAddr get;
+    PFN_vkGetDeviceProcAddr get_device;
+    PFN_vkCreateComputePipelines create;
+    PFN_vkGetPipelineExecutableStatisticsKHR statistics;
+    char line[512];     /* of the newest pipeline */
+    uint64_t spilled;   /* registers and bytes of scratch memory of the newest pipeline */
+    uint32_t pipelines;
+} radv;
+
+static bool contains(const char *text, const char *part)
+{
+    for (; *text != '\0'; text++) {
+        if (strncasecmp(text, part, strlen(part)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t value_of(const VkPipelineExecutableStatisticKHR *s)
+{
+    switch (s->format) {
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR:
+        return s->value.u64;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR:
+        return (uint64_t)s->value.i64;
+    default:
+        return 0;
+    }
+}
+
+static void read_statistics(VkDevice device, VkPipeline pipeline)
+{
+    const VkPipelineExecutableInfoKHR info = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
+        .pipeline = pipeline,
+    };
+    static const char *const shown[] = {"VGPRs", "SGPRs", "LDS size", "Subgroups per SIMD", "Instructions"};
+    VkPipelineExecutableStatisticKHR statistics[64];
+    uint32_t count = 64;
+    size_t length = 0;
+    memset(statistics, 0, sizeof statistics);
+    for (uint32_t i = 0; i < count; i++) {
+        statistics[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR;
+    }
+    radv.line[0] = '\0';
+    radv.spilled = 0;
+    (void)radv.statistics(device, &info, &count, statistics);
+    cr_assert_gt(count, 0, "RADV gives no statistics");
+    for (uint32_t i = 0; i < count; i++) {
+        const VkPipelineExecutableStatisticKHR *s = &statistics[i];
+        if (contains(s->name, "spill") || contains(s->name, "scratch")) {
+            radv.spilled += value_of(s);
+        }
+        for (size_t n = 0; n < sizeof shown / sizeof shown[0]; n++) {
+            if (strcmp(s->name, shown[n]) == 0 && length < sizeof radv.line) {
+                length += (size_t)snprintf(radv.line + length, sizeof radv.line - length, " %s %llu", s->name,
+                                           (unsigned long long)value_of(s));
+            }
+        }
+    }
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
+                                                       const VkComputePipelineCreateInfo *infos,
+                                                       const VkAllocationCallbacks *allocator,
+                                                       VkPipeline *pipelines)
+{
+    VkComputePipelineCreateInfo info = infos[0];
+    VkResult result;
+    cr_assert_eq(count, 1);
+    info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
+    result = radv.create(device, cache, 1, &info, allocator, pipelines);
+    if (result == VK_SUCCESS) {
+        read_statistics(device, pipelines[0]);
+        radv.pipelines++;
+    }
+    return result;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_function(VkDevice device, const char *name)
+{
+    return strcmp(name, "vkCreateComputePipelines") == 0 ? (PFN_vkVoidFunction)create_pipelines
+                                                          : radv.get_device(device, name);
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_function(VkInstance instance, const char *name)
+{
+    return strcmp(name, "vkGetDeviceProcAddr") == 0 ? (PFN_vkVoidFunction)get_device_function
+                                                    : radv.get(instance, name);
+}
+
+static void compile(rhumb_context *context, const char *family, const char *what, const rhumb_plan_info *info)
+{
+    rhumb_plan *plan = NULL;
+    rhumb_plan_properties properties;
+    rhumb_result result = rhumb_create_plan(context, info, &plan);
+    cr_expect_eq(result, RHUMB_OK, "%s: %s: %s", family, what, rhumb_last_message(context));
+    if (result != RHUMB_OK) {
+        return;
+    }
+    rhumb_init_plan_properties(&properties);
+    cr_expect_eq(rhumb_get_plan_properties(plan, &properties), RHUMB_OK);
+    printf("%s: %s, variant %d:%s spilled %llu\n", family, what, (int)properties.variant, radv.line,
+           (unsigned long long)radv.spilled);
+    cr_expect_eq(radv.spilled, 0, "%s: %s spills registers or uses scratch memory (%llu)", family, what,
+                 (unsigned long long)radv.spilled);
+    rhumb_destroy_plan(plan);
+}
+
+static const rhumb_dtype dtypes[] = {RHUMB_F32, RHUMB_F16, RHUMB_BF16};
+
+static void compile_rotate(rhumb_context *context, const char *family)
+{
+    rhumb_rope rope;
+    rhumb_plan_info info;
+    char what[128];
+    rhumb_init_rope(&rope);
+    for (size_t i = 0; i < 6; i++) {
+        rhumb_init_plan_info(&info, RHUMB_OP_ROTATE);
+        rope.pairing = i % 2 == 0 ? RHUMB_PAIRING_HALF : RHUMB_PAIRING_INTERLEAVED;
+        info.rotary = &rope;
+        info.heads = 32;
+        info.kv_heads = 8;
+        info.head_dim = 128;
+        info.max_q_length = 512;
+        info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) |
+                     RHUMB_VIEW_BIT(RHUMB_VIEW_Q_OUT) | RHUMB_VIEW_BIT(RHUMB_VIEW_K_OUT);
+        for (uint32_t id = 0; id <= RHUMB_VIEW_K_OUT; id++) {
+            info.dtype[id] = dtypes[i / 2];
+        }
+        snprintf(what, sizeof what, "rotate %s %s", i % 2 == 0 ? "half" : "interleaved",
+                 harness_dtype_name(dtypes[i / 2]));
+        compile(context, family, what, &info);
+    }
+}
+
+static void compile_attention(rhumb_context *context, const char *family, uint32_t head_dim,
+                              rhumb_variant variant, rhumb_dtype dtype, bool rotary)
+{
+    rhumb_plan_info info;
+    rhumb_rope rope;
+    char what[128];
+    rhumb_init_rope(&rope);
+    rhumb_init_plan_info(&info, RHUMB_OP_ATTENTION);
+    info.variant = variant;
+    info.rotary = rotary ? &rope : NULL;
+    info.heads = 32;
+    info.kv_heads = 8;
+    info.head_dim = head_dim;
+    info.max_q_length = variant == RHUMB_VARIANT_DECODE ? 1 : 512;
+    info.max_k_length = 4096;
+    info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) | RHUMB_VIEW_BIT(RHUMB_VIEW_V) |
+                 RHUMB_VIEW_BIT(RHUMB_VIEW_O);
+    for (uint32_t id = RHUMB_VIEW_Q; id <= RHUMB_VIEW_O; id++) {
+        info.dtype[id] = dtype;
+    }
+    snprintf(what, sizeof what, "attention D%u %s%s", head_dim, harness_dtype_name(dtype),
+             rotary ? " with Q rotated" : "");
+    compile(context, family, what, &info);
+}
+
+static void compile_all(rhumb_context *context, const char *family)
+{
+    static const uint32_t head_dims[] = {64, 80, 96, 128, 256};
+    compile_rotate(context, family);
+    for (size_t t = 0; t < 3; t++) {
+        compile_attention(context, family, 40, RHUMB_VARIANT_GENERIC, dtypes[t], t == 0);
+        for (size_t d = 0; d < sizeof head_dims / sizeof head_dims[0]; d++) {
+            compile_attention(context, family, head_dims[d], RHUMB_VARIANT_TILE, dtypes[t], false);
+            compile_attention(context, family, head_dims[d], RHUMB_VARIANT_DECODE, dtypes[t], false);
+        }
+    }
+    compile_attention(context, family, 128, RHUMB_VARIANT_TILE, RHUMB_F16, true);
+    compile_attention(context, family, 128, RHUMB_VARIANT_DECODE, RHUMB_F16, true);
+}
+
+static void run_family(const char *family)
+{
+    static const char *const extensions[] = {VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME};
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR feature = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
+        .pipelineExecutableInfo = VK_TRUE,
+    };
+    const char *icd = getenv("RHUMB_TEST_RADV_ICD");
+    rhumb_hosted_info info;
+    rhumb_context *context = NULL;
+    static host h;
+    if (icd == NULL || icd[0] == '\0' || access(icd, R_OK) != 0) {
+        printf("left out: no RADV (RHUMB_TEST_RADV_ICD names no readable ICD file)\n");
+        cr_skip_test("left out: no RADV");
+    }
+    setenv("RADV_FORCE_FAMILY", family, 1);
+    setenv("VK_ICD_FILENAMES", icd, 1);
+    setenv("VK_DRIVER_FILES", icd, 1);
+    host_open_named(&h, "", false, &feature, extensions, 1);
+    radv.get = h.get;
+    radv.get_device = (PFN_vkGetDeviceProcAddr)h.get(h.instance, "vkGetDeviceProcAddr");
+    radv.create = h.vk.vkCreateComputePipelines;
+    radv.statistics = h.vk.vkGetPipelineExecutableStatisticsKHR;
+    cr_assert_not_null((void *)(uintptr_t)radv.statistics);
+    host_describe(&h, &info);
+    info.get_instance_proc_addr = get_function;
+    cr_assert_eq(rhumb_create_hosted(&info, &context), RHUMB_OK, "%s", rhumb_last_message(NULL));
+    compile_all(context, family);
+    cr_expect_geq(radv.pipelines, 40);
+    rhumb_destroy_context(context);
+    host_close(&h);
+}
+
+Test(null_hardware, every_kernel_compiles_without_spills_for_navi31)
+{
+    run_family("navi31");
+}
+
+Test(null_hardware, every_kernel_compiles_without_spills_for_navi21)
+{
+    run_family("navi21");
+}
+
+Test(null_hardware, every_kernel_compiles_without_spills_for_polaris10)
+{
+    run_family("polaris10");
+}
