@@ -105,8 +105,8 @@ static rhumb_result check_range(gpu *g, const gpu_buffer *buffer, uint64_t offse
 {
     if (offset > buffer->size || size > buffer->size - offset)
         return gpu_fail(g, RHUMB_ERROR_ARGUMENT, "bytes %llu to %llu + %llu of a buffer of %llu",
-                        (unsigned long long)offset, (unsigned long long)offset, (unsigned long long)size,
-                        (unsigned long long)buffer->size);
+                        (unsigned long long)offset, (unsigned long long)offset,
+                        (unsigned long long)size, (unsigned long long)buffer->size);
     return RHUMB_OK;
 }
 
@@ -120,7 +120,8 @@ static rhumb_result copy_and_wait(gpu *g, VkBuffer from, uint64_t from_offset, V
     if (result != RHUMB_OK)
         return result;
     gpu_barrier(g, commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_ACCESS_MEMORY_WRITE_BIT,
-                VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+                VK_PIPELINE_STAGE_TRANSFER_BIT,
+                VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
     g->vk.vkCmdCopyBuffer(commands, from, to, 1, &region);
     gpu_barrier(g, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
                 VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
@@ -131,7 +132,8 @@ static rhumb_result copy_and_wait(gpu *g, VkBuffer from, uint64_t from_offset, V
     return result;
 }
 
-rhumb_result gpu_write_buffer(gpu *g, gpu_buffer *buffer, uint64_t offset, const void *data, uint64_t size)
+rhumb_result gpu_write_buffer(gpu *g, gpu_buffer *buffer, uint64_t offset, const void *data,
+                              uint64_t size)
 {
     gpu_buffer staging;
     rhumb_result result = check_range(g, buffer, offset, size);
