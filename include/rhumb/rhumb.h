@@ -202,6 +202,8 @@ static inline void rhumb_init_allocator(rhumb_allocator *s)
 
 typedef enum rhumb_log_level {
     RHUMB_LOG_INFO = 0, /* a variant was chosen, and why */
+    /* The line of an error that a call returns; of a standalone context also the messages of the
+     * validation layer, which begin with "validation: ". */
     RHUMB_LOG_ERROR = 1,
 } rhumb_log_level;
 
