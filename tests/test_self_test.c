@@ -32,6 +32,7 @@ static void expect_passed(harness *h, const rhumb_self_test_properties *p, const
 {
     printf("%s: %s\n", harness_profile_name(h->profile), r->text);
     h->cases++;
+    h->worst = r->worst_error;
     cr_expect_eq(r->tested, p->kernels);
     cr_expect_eq(r->failed, 0, "0x%x of 0x%x failed: %s", r->failed, r->tested, r->text);
     cr_expect(r->worst_error > 0 && r->worst_error <= 1, "%g", r->worst_error);

@@ -549,7 +549,8 @@ static inline void rhumb_init_bindings_info(rhumb_bindings_info *s)
 
 /* Validates every view against the plan and the limits. Errors: ARGUMENT (a view missing, unknown
  * or twice; shape, stride, offset; beyond its buffer; overlap), LIMIT (range, lengths beyond the
- * plan's), VERSION, HOST_MEMORY, DEVICE_MEMORY. On error *bindings is NULL. */
+ * plan's), UNSUPPORTED (alignment, after a failed self-test), VERSION, HOST_MEMORY, DEVICE_MEMORY.
+ * On error *bindings is NULL. */
 RHUMB_API rhumb_result rhumb_create_bindings(const rhumb_plan *plan,
                                              const rhumb_bindings_info *info,
                                              rhumb_bindings **bindings);
@@ -619,15 +620,16 @@ RHUMB_API rhumb_result rhumb_record(VkCommandBuffer command_buffer, const rhumb_
  *
  * Plans of the context that are made afterwards take another kernel, and plan_properties.reason
  * says so: scalar rotation for vector rotation; the tile without shuffles for the one with them;
- * the generic form for a tile; a tile or the generic form for decode. Where nothing else fits, and
- * where plan_info.variant names a kernel that is avoided, they are UNSUPPORTED. Where the form for
- * any alignment (scalar, generic) is avoided, a plan of a fast form works, and create_bindings
- * refuses rows that start at no multiple of 4 elements. Plans made before keep their kernels: run
- * the test first, or make them again. What is avoided stays so as long as the context lives.
+ * the generic form for a tile; a tile or the generic form for decode. Where nothing is left, of all
+ * or of the form that plan_info.variant names, they are UNSUPPORTED. Where the form for any
+ * alignment (scalar, generic) is avoided, a plan of a fast form works, and create_bindings refuses
+ * rows that start at no multiple of 4 elements: UNSUPPORTED. Plans made before keep their kernels:
+ * run the test first, or make them again. What is avoided stays so as long as the context lives.
  *
  * Covered: both pairings, alignments and places (Q in place in f32, K out of place in f16),
  * positions from -(2^31 - 1) to 2^31 - 1; causal attention with 3 query heads a kv head, Q and O in
- * f32, K and V in f16, lengths that are multiples of no tile. Not covered: every head size.
+ * f32, K and V in f16, lengths that are multiples of no tile. Not covered: other head sizes than
+ * the few that are used, bf16, position and length views of attention, rotation inside attention.
  */
 typedef enum rhumb_self_test_kernel { /* bits of a mask */
     RHUMB_SELF_TEST_ROTATE = 1,            /* scalar accesses, any alignment */
@@ -640,10 +642,10 @@ typedef enum rhumb_self_test_kernel { /* bits of a mask */
 
 typedef struct rhumb_self_test_properties {
     RHUMB_HEADER;
-    uint64_t buffer_size;     /* bytes; some 300 KiB */
-    uint64_t alignment;       /* of their offset in the VkBuffer */
-    uint32_t kernels;         /* rhumb_self_test_kernel: those that will be tested */
-    uint32_t pipeline_count;  /* that create_self_test compiles at most */
+    uint64_t buffer_size;    /* bytes; some 300 KiB, more where alignments are above 256 */
+    uint64_t alignment;      /* of their offset in the VkBuffer */
+    uint32_t kernels;        /* rhumb_self_test_kernel: those that will be tested */
+    uint32_t pipeline_count; /* that create_self_test compiles at most */
 } rhumb_self_test_properties;
 
 static inline void rhumb_init_self_test_properties(rhumb_self_test_properties *s)
@@ -710,8 +712,8 @@ static inline void rhumb_init_self_test_result(rhumb_self_test_result *s)
 
 /* When the GPU is done (where the memory is not coherent the host invalidates it first): compares
  * with answers that are computed here, in double. Too early, and what has not been written yet
- * counts as wrong. RHUMB_OK also with wrong answers: look at result.failed. Each of them is a line
- * of the log (RHUMB_LOG_ERROR). Changes nothing in the memory, and may be called again. Errors:
+ * counts as wrong. RHUMB_OK also with wrong answers: look at result.failed. Each operation that has
+ * some is a line of the log (RHUMB_LOG_ERROR). Changes nothing in the memory, and may be called again. Errors:
  * ARGUMENT (no test; not recorded), VERSION, DEVICE_LOST; then nothing is avoided. */
 RHUMB_API rhumb_result rhumb_read_self_test(rhumb_self_test *test, rhumb_self_test_result *result);
 
