@@ -58,6 +58,9 @@ static rhumb_result check_sizes(const rhumb_context *context, const char *op,
     RHUMB_TRY(check_range(context, op, "value_dim", i->value_dim, 1, RHUMB_MAX_HEAD_DIM));
     RHUMB_TRY(check_range(context, op, "max_q_length", i->max_q_length, 1, RHUMB_MAX_LENGTH));
     RHUMB_TRY(check_range(context, op, "max_k_length", i->max_k_length, 1, RHUMB_MAX_LENGTH));
+    if ((uint32_t)i->variant > RHUMB_VARIANT_DECODE)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: variant: wanted a rhumb_variant, found %d", op, (int)i->variant);
     if (!isfinite(i->scale))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: scale: wanted a finite number, found %g", op, (double)i->scale);

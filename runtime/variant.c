@@ -332,10 +332,6 @@ static rhumb_result choose_attention(const rhumb_context *context, rhumb_resolve
         set_decode(r, &decode);
         return RHUMB_OK;
     case RHUMB_VARIANT_AUTO: break;
-    default:
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "attention: variant: wanted a rhumb_variant, found %d",
-                          (int)r->info.variant);
     }
     if (few_rows(r) && decode_fits)
         set_decode(r, &decode);

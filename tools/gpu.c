@@ -163,14 +163,21 @@ static rhumb_result create_objects(gpu *g)
 
     result = gpu_check(g, g->vk.vkCreateCommandPool(device, &pool_info, NULL, &g->command_pool),
                        "vkCreateCommandPool");
-    if (result != RHUMB_OK)
+    if (result != RHUMB_OK) { /* a failed call may leave anything in its output */
+        g->command_pool = VK_NULL_HANDLE;
         return result;
+    }
     result = gpu_check(g, g->vk.vkCreateFence(device, &fence_info, NULL, &g->fence),
                        "vkCreateFence");
+    if (result != RHUMB_OK)
+        g->fence = VK_NULL_HANDLE;
     if (result != RHUMB_OK || g->queue_family.timestampValidBits == 0)
         return result;
-    return gpu_check(g, g->vk.vkCreateQueryPool(device, &query_info, NULL, &g->queries),
-                     "vkCreateQueryPool");
+    result = gpu_check(g, g->vk.vkCreateQueryPool(device, &query_info, NULL, &g->queries),
+                       "vkCreateQueryPool");
+    if (result != RHUMB_OK)
+        g->queries = VK_NULL_HANDLE;
+    return result;
 }
 
 /* Fills g from g->context and the queue in g->handles (VK_NULL_HANDLE: the context's). */
@@ -340,10 +347,14 @@ rhumb_result gpu_submit_and_wait(gpu *g, VkCommandBuffer commands, double *host_
     if (result == RHUMB_OK)
         result = gpu_check(g, g->vk.vkQueueSubmit(g->handles.queue, 1, &info, g->fence),
                            "vkQueueSubmit");
-    if (result == RHUMB_OK)
+    if (result == RHUMB_OK) {
         result = gpu_check(g,
                            g->vk.vkWaitForFences(g->handles.device, 1, &g->fence, VK_TRUE, WAIT_NS),
                            "vkWaitForFences");
+        /* What was submitted may still run, and the caller frees what it uses. */
+        if (result != RHUMB_OK)
+            (void)g->vk.vkQueueWaitIdle(g->handles.queue);
+    }
     if (host_ns != NULL)
         *host_ns = now_ns() - begin;
     return result;

@@ -548,9 +548,9 @@ static inline void rhumb_init_bindings_info(rhumb_bindings_info *s)
 }
 
 /* Validates every view against the plan and the limits. Errors: ARGUMENT (a view missing, unknown
- * or twice; shape, stride, offset; beyond its buffer; overlap), LIMIT (range, lengths beyond the
- * plan's), UNSUPPORTED (alignment, after a failed self-test), VERSION, HOST_MEMORY, DEVICE_MEMORY.
- * On error *bindings is NULL. */
+ * or twice; shape, stride, offset; beyond its buffer; overlap), LIMIT (range), UNSUPPORTED
+ * (alignment, after a failed self-test), VERSION, HOST_MEMORY, DEVICE_MEMORY. On error *bindings is
+ * NULL. Views may be longer than the plan's maximum lengths; what a record asks for may not. */
 RHUMB_API rhumb_result rhumb_create_bindings(const rhumb_plan *plan,
                                              const rhumb_bindings_info *info,
                                              rhumb_bindings **bindings);
@@ -713,8 +713,9 @@ static inline void rhumb_init_self_test_result(rhumb_self_test_result *s)
 /* When the GPU is done (where the memory is not coherent the host invalidates it first): compares
  * with answers that are computed here, in double. Too early, and what has not been written yet
  * counts as wrong. RHUMB_OK also with wrong answers: look at result.failed. Each operation that has
- * some is a line of the log (RHUMB_LOG_ERROR). Changes nothing in the memory, and may be called again. Errors:
- * ARGUMENT (no test; not recorded), VERSION, DEVICE_LOST; then nothing is avoided. */
+ * some is a line of the log (RHUMB_LOG_ERROR). Changes nothing in the memory, and may be called
+ * again. Errors: ARGUMENT (no test; not recorded), VERSION, DEVICE_LOST; then nothing is
+ * avoided. */
 RHUMB_API rhumb_result rhumb_read_self_test(rhumb_self_test *test, rhumb_self_test_result *result);
 
 /* The GPU must be done with it. NULL is allowed. */

@@ -40,7 +40,8 @@ static rhumb_result check(const rhumb_context *context, const rhumb_rope *p, uin
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "rope: factor: wanted a finite number of at least 1, found %g",
                           p->factor);
-    if (!isfinite(p->attention_factor) || p->attention_factor <= 0)
+    /* The kernels take it as a float. */
+    if (!isfinite((float)p->attention_factor) || (float)p->attention_factor <= 0)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "rope: attention_factor: wanted a finite number above 0, found %g",
                           p->attention_factor);
