@@ -33,10 +33,10 @@ static rhumb_result check_header(const rhumb_context *context, const char *opera
         return rhumb_fail(context, RHUMB_ERROR_VERSION, "%s: %s: wanted type %u, found %u",
                           operation, struct_name, type, header->type);
     if (header->struct_size < sizeof *header || header->struct_size > full_size ||
-        header->struct_size % 4)
+        header->struct_size % sizeof(void *))
         return rhumb_fail(context, RHUMB_ERROR_VERSION,
-                          "%s: %s: wanted a struct_size of %zu to %zu, found %u", operation,
-                          struct_name, sizeof *header, full_size, header->struct_size);
+                          "%s: %s: wanted a struct_size of %zu to %zu in whole fields, found %u",
+                          operation, struct_name, sizeof *header, full_size, header->struct_size);
     if (header->next)
         return rhumb_fail(context, RHUMB_ERROR_VERSION,
                           "%s: %s: wanted no extension, found next of type %u", operation,

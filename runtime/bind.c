@@ -3,20 +3,11 @@
 
 #define BIT(id) RHUMB_VIEW_BIT(id)
 
-/* A view as the checks need it: [B, H, L, D], dimensions of size 1 with stride 0. */
-struct placed {
-    const rhumb_view *view;
-    uint32_t size;      /* bytes of an element */
-    uint64_t stride[4]; /* elements */
-    uint64_t first;     /* bytes from the start of the buffer */
-    uint64_t end;       /* one past the last byte */
-};
-
 struct binder {
     const rhumb_plan *plan;
     const char *op;
     rhumb_view storage[RHUMB_VIEW_COUNT];
-    struct placed placed[RHUMB_VIEW_COUNT];
+    rhumb_placed placed[RHUMB_VIEW_COUNT];
     uint32_t present; /* mask of view ids */
     VkDescriptorBufferInfo slots[RHUMB_MAX_VIEWS];
 };
@@ -51,6 +42,11 @@ static rhumb_result collect(struct binder *b, const rhumb_bindings_info *info)
     for (uint32_t n = 0; n < info->view_count; n++) {
         const rhumb_header *header = (const rhumb_header *)(const void *)at;
         rhumb_view view;
+        if (header->struct_size != ((const rhumb_header *)info->views)->struct_size)
+            return rhumb_fail(context, RHUMB_ERROR_VERSION,
+                              "%s: views[%u]: wanted the struct_size %u of views[0], found %u",
+                              b->op, n, ((const rhumb_header *)info->views)->struct_size,
+                              header->struct_size);
         rhumb_init_view(&view, RHUMB_VIEW_COUNT, RHUMB_F32, VK_NULL_HANDLE, 0, 1, 1, 1, 1);
         RHUMB_TRY(
             rhumb_adopt(context, b->op, "rhumb_view", header, RHUMB_TYPE_VIEW, &view, sizeof view));
@@ -87,13 +83,14 @@ static bool add(uint64_t *sum, uint64_t a, uint64_t b) /* sum += a * b; false on
 static rhumb_result place(struct binder *b, uint32_t id)
 {
     const rhumb_context *context = b->plan->context;
-    struct placed *p = &b->placed[id];
+    rhumb_placed *p = &b->placed[id];
     const rhumb_view *v = p->view;
     const char *name = rhumb_view_rules[id].name;
     if (v->dtype != b->plan->resolved.info.dtype[id])
-        return rhumb_fail(
-            context, RHUMB_ERROR_ARGUMENT, "%s: dtype of %s: wanted the plan's %s, found %s", b->op,
-            name, rhumb_dtype_name(b->plan->resolved.info.dtype[id]), rhumb_dtype_name(v->dtype));
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: dtype of %s: wanted the plan's %s, found %s (%d)", b->op, name,
+                          rhumb_dtype_name(b->plan->resolved.info.dtype[id]),
+                          rhumb_dtype_name(v->dtype), (int)v->dtype);
     if (!v->buffer)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: buffer of %s: wanted a VkBuffer, found NULL", b->op, name);
@@ -123,7 +120,8 @@ static rhumb_result place(struct binder *b, uint32_t id)
     }
     p->first = v->offset;
     p->end = v->offset;
-    overflow |= last == UINT64_MAX || !add(&p->end, last + 1, p->size) || p->end > UINT64_MAX - 3;
+    /* What no device has is refused here, so that later sums and differences fit an int64. */
+    overflow |= last == UINT64_MAX || !add(&p->end, last + 1, p->size) || p->end > UINT64_MAX / 8;
     uint64_t words_end = (p->end + 3) & ~3ull;
     if (overflow || words_end > v->buffer_size)
         return rhumb_fail(
@@ -139,7 +137,7 @@ static rhumb_result place(struct binder *b, uint32_t id)
  * that lies within it. */
 static rhumb_result check_distinct(const struct binder *b, uint32_t id)
 {
-    const struct placed *p = &b->placed[id];
+    const rhumb_placed *p = &b->placed[id];
     uint64_t extent = 1;
     bool done[4] = {false};
     for (uint32_t n = 0; n < 4; n++) {
@@ -164,81 +162,6 @@ static rhumb_result check_distinct(const struct binder *b, uint32_t id)
 }
 
 /* ---- Two views of one buffer */
-
-/* Whether rows of a and b come to overlap when their first bytes lie `delta` apart and the
- * dimensions in `order` are still free. Strides are nested (check_distinct), so that only the two
- * multiples of the longest stride next to delta can matter. */
-static bool rows_meet(const struct placed *a, const struct placed *b, const uint32_t *order,
-                      uint32_t dims, int64_t delta, int64_t a_width, int64_t b_width)
-{
-    if (!dims)
-        return delta < a_width && -delta < b_width;
-    uint32_t d = order[0];
-    int64_t stride = (int64_t)((a->view->shape[d] > 1 ? a->stride[d] : b->stride[d]) * a->size);
-    int64_t low = -(int64_t)(a->view->shape[d] - 1);
-    int64_t high = (int64_t)(b->view->shape[d] - 1);
-    int64_t near = -delta / stride;
-    for (int64_t step = near - 1; step <= near + 1; step++) {
-        int64_t s = step < low ? low : step > high ? high : step;
-        if (rows_meet(a, b, order + 1, dims - 1, delta + s * stride, a_width, b_width))
-            return true;
-    }
-    return false;
-}
-
-/* True if a and b may touch a common byte, or with by_word a common 4-byte word. Exact where they
- * have the same strides (tensors interleaved in one allocation), else by their whole ranges. */
-static bool may_meet(const struct placed *a, const struct placed *b, bool by_word)
-{
-    uint64_t a_first = a->first, a_end = a->end, b_first = b->first, b_end = b->end;
-    if (by_word) {
-        a_first &= ~3ull;
-        b_first &= ~3ull;
-        a_end = (a_end + 3) & ~3ull;
-        b_end = (b_end + 3) & ~3ull;
-    }
-    if (a_end <= b_first || b_end <= a_first)
-        return false;
-    uint32_t order[3] = {0, 0, 0}, dims = 0;
-    if (a->size != b->size)
-        return true;
-    for (uint32_t d = 0; d < 3; d++) {
-        bool in_a = a->view->shape[d] > 1, in_b = b->view->shape[d] > 1;
-        if (!in_a && !in_b)
-            continue;
-        uint64_t stride = in_a ? a->stride[d] : b->stride[d];
-        if (!stride || (in_a && in_b && a->stride[d] != b->stride[d]))
-            return true;
-        uint32_t at = dims++;
-        for (; at > 0; at--) {
-            uint32_t before = order[at - 1];
-            uint64_t other = a->view->shape[before] > 1 ? a->stride[before] : b->stride[before];
-            if (other >= stride)
-                break;
-            order[at] = before;
-        }
-        order[at] = d;
-    }
-    /* Words of a row: exact where rows keep their place within a word, else two bytes on either
-     * side. */
-    int64_t a_width = (int64_t)(a->view->shape[3] * a->size),
-            b_width = (int64_t)(b->view->shape[3] * b->size);
-    if (!by_word)
-        return rows_meet(a, b, order, dims, (int64_t)b->first - (int64_t)a->first, a_width,
-                         b_width);
-    bool fixed = true;
-    for (uint32_t n = 0; n < dims; n++)
-        fixed &= (a->view->shape[order[n]] > 1 ? a->stride[order[n]] : b->stride[order[n]]) *
-                     a->size % 4 ==
-                 0;
-    if (!fixed)
-        return rows_meet(a, b, order, dims, (int64_t)b->first - (int64_t)a->first, a_width + 2,
-                         b_width + 2);
-    int64_t a_skew = (int64_t)(a->first & 3), b_skew = (int64_t)(b->first & 3);
-    return rows_meet(a, b, order, dims, (int64_t)b_first - (int64_t)a_first,
-                     (a_width + a_skew + 3) & ~3ll, (b_width + b_skew + 3) & ~3ll);
-}
-
 static rhumb_result check_pairs(const struct binder *b)
 {
     uint32_t written = written_views(&b->plan->resolved.info);
@@ -250,7 +173,7 @@ static rhumb_result check_pairs(const struct binder *b)
                 b->placed[o].view->buffer != b->placed[w].view->buffer)
                 continue;
             bool both_only_written = (written & BIT(o)) && o >= RHUMB_VIEW_O && w >= RHUMB_VIEW_O;
-            if (may_meet(&b->placed[w], &b->placed[o], !both_only_written))
+            if (rhumb_views_meet(&b->placed[w], &b->placed[o], !both_only_written))
                 return rhumb_fail(
                     b->plan->context, RHUMB_ERROR_ARGUMENT,
                     "%s: view %s is written: wanted no 4-byte word in common with %s, found bytes "
@@ -274,6 +197,13 @@ static rhumb_result want(const struct binder *b, uint32_t id, uint32_t dimension
                       "%s: shape of %s %s: wanted %s %llu in shape[%u], found %llu", b->op,
                       rhumb_view_rules[id].name, rhumb_view_rules[id].shape, what,
                       (unsigned long long)wanted, dimension, (unsigned long long)found);
+}
+
+static rhumb_result want_shape(const struct binder *b, uint32_t id, const uint64_t *shape)
+{
+    for (uint32_t d = 0; d < 4; d++)
+        RHUMB_TRY(want(b, id, d, "exactly", shape[d]));
+    return RHUMB_OK;
 }
 
 static rhumb_result check_tensor(const struct binder *b, uint32_t id,
@@ -331,8 +261,12 @@ static rhumb_result check_shapes(const struct binder *b, rhumb_bindings *binding
         if (i->views & BIT(id))
             RHUMB_TRY(check_positions(b, id, bindings));
     if (i->views & BIT(RHUMB_VIEW_LENGTHS)) {
-        RHUMB_TRY(want(b, RHUMB_VIEW_LENGTHS, 2, "B", bindings->batch));
-        RHUMB_TRY(want(b, RHUMB_VIEW_LENGTHS, 3, "exactly", 4));
+        const uint64_t shape[4] = {1, 1, bindings->batch, 4};
+        RHUMB_TRY(want_shape(b, RHUMB_VIEW_LENGTHS, shape));
+    }
+    if (i->views & BIT(RHUMB_VIEW_STATUS)) {
+        const uint64_t shape[4] = {1, 1, 1, 1};
+        RHUMB_TRY(want_shape(b, RHUMB_VIEW_STATUS, shape));
     }
     return RHUMB_OK;
 }
@@ -351,7 +285,7 @@ static rhumb_result fill_slots(struct binder *b, rhumb_bindings *bindings)
         for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
             if (!(b->present & BIT(id)) || p->slot[id] != s)
                 continue;
-            const struct placed *v = &b->placed[id];
+            const rhumb_placed *v = &b->placed[id];
             if (buffer && buffer != v->view->buffer)
                 return rhumb_fail(
                     context, RHUMB_ERROR_ARGUMENT,
@@ -374,7 +308,7 @@ static rhumb_result fill_slots(struct binder *b, rhumb_bindings *bindings)
         b->slots[s] =
             (VkDescriptorBufferInfo){.buffer = buffer, .offset = first, .range = end - first};
         for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
-            const struct placed *v = &b->placed[id];
+            const rhumb_placed *v = &b->placed[id];
             if (!(b->present & BIT(id)) || p->slot[id] != s)
                 continue;
             for (uint32_t d = 0; d < 3; d++)

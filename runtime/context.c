@@ -7,16 +7,16 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static const char *const recommended_extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
+static const char *const instance_extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
 
 rhumb_result rhumb_get_requirements(rhumb_requirements *requirements)
 {
     rhumb_requirements full;
     rhumb_init_requirements(&full);
     full.api_version = VK_API_VERSION_1_1;
-    full.recommended_extensions = recommended_extensions;
-    full.recommended_extension_count =
-        sizeof recommended_extensions / sizeof recommended_extensions[0];
+    full.recommended_instance_extensions = instance_extensions;
+    full.recommended_instance_extension_count =
+        sizeof instance_extensions / sizeof instance_extensions[0];
     full.queue_flags = VK_QUEUE_COMPUTE_BIT;
     return rhumb_give(NULL, "get_requirements", "rhumb_requirements", requirements,
                       RHUMB_TYPE_REQUIREMENTS, &full, sizeof full);
@@ -211,6 +211,11 @@ static rhumb_result check_hosted_info(const rhumb_hosted_info *info)
         return rhumb_fail(NULL, RHUMB_ERROR_ARGUMENT,
                           "create_context: enabled_extensions: wanted %u names, found NULL",
                           info->enabled_extension_count);
+    for (uint32_t i = 0; i < info->enabled_extension_count; i++)
+        if (!info->enabled_extensions[i])
+            return rhumb_fail(NULL, RHUMB_ERROR_ARGUMENT,
+                              "create_context: enabled_extensions[%u]: wanted a name, found NULL",
+                              i);
     return RHUMB_OK;
 }
 
@@ -353,6 +358,19 @@ static struct cache_header cache_header_of(const rhumb_context *context, const v
     return header;
 }
 
+/* The cache may grow between two calls, but nothing may be merged into it during one. A cache that
+ * outgrew *size gives what fits, which Vulkan makes usable. */
+static rhumb_result read_cache(rhumb_context *context, size_t *size, void *data)
+{
+    pthread_rwlock_rdlock(&context->cache_lock);
+    VkResult result =
+        context->vk.GetPipelineCacheData(context->device, context->pipeline_cache, size, data);
+    pthread_rwlock_unlock(&context->cache_lock);
+    if (result != VK_SUCCESS && result != VK_INCOMPLETE)
+        return rhumb_fail_vk(context, result, "export_cache: vkGetPipelineCacheData");
+    return RHUMB_OK;
+}
+
 rhumb_result rhumb_export_cache(rhumb_context *context, size_t *size, void *data)
 {
     size_t inner = 0;
@@ -360,10 +378,7 @@ rhumb_result rhumb_export_cache(rhumb_context *context, size_t *size, void *data
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "export_cache: wanted a context and a size, found NULL");
     RHUMB_TRY(rhumb_check_lost(context));
-    VkResult result =
-        context->vk.GetPipelineCacheData(context->device, context->pipeline_cache, &inner, NULL);
-    if (result != VK_SUCCESS)
-        return rhumb_fail_vk(context, result, "export_cache: vkGetPipelineCacheData");
+    RHUMB_TRY(read_cache(context, &inner, NULL));
     if (!data) {
         *size = sizeof(struct cache_header) + inner;
         return RHUMB_OK;
@@ -374,10 +389,7 @@ rhumb_result rhumb_export_cache(rhumb_context *context, size_t *size, void *data
                           sizeof(struct cache_header) + inner, *size);
     char *bytes = data;
     inner = *size - sizeof(struct cache_header);
-    result = context->vk.GetPipelineCacheData(context->device, context->pipeline_cache, &inner,
-                                              bytes + sizeof(struct cache_header));
-    if (result != VK_SUCCESS)
-        return rhumb_fail_vk(context, result, "export_cache: vkGetPipelineCacheData");
+    RHUMB_TRY(read_cache(context, &inner, bytes + sizeof(struct cache_header)));
     struct cache_header header = cache_header_of(context, bytes + sizeof header, inner);
     memcpy(bytes, &header, sizeof header);
     *size = sizeof header + inner;

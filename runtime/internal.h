@@ -228,6 +228,21 @@ rhumb_result rhumb_choose_variant(const rhumb_context *context, rhumb_resolved *
 bool rhumb_has_shuffles(const rhumb_limits *limits);
 
 /* ---- Bindings: bind.c */
+
+/* A view after its own checks: dimensions of size 1 have stride 0. */
+typedef struct rhumb_placed {
+    const rhumb_view *view;
+    uint32_t size;      /* bytes of an element */
+    uint64_t stride[4]; /* elements */
+    uint64_t first;     /* bytes from the start of the buffer */
+    uint64_t end;       /* one past the last byte; at most 2^61 */
+} rhumb_placed;
+
+/* overlap.c. True if a and b, of one VkBuffer, may touch a common byte, or with by_word a common
+ * 4-byte word. Exact where they have the same, nested strides (tensors interleaved in one
+ * allocation), else by their whole ranges. */
+bool rhumb_views_meet(const rhumb_placed *a, const rhumb_placed *b, bool by_word);
+
 struct rhumb_bindings {
     const rhumb_plan *plan;
     VkDescriptorPool pool;

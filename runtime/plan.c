@@ -61,9 +61,10 @@ static rhumb_result check_sizes(const rhumb_context *context, const char *op,
     if ((uint32_t)i->variant > RHUMB_VARIANT_DECODE)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: variant: wanted a rhumb_variant, found %d", op, (int)i->variant);
-    if (!isfinite(i->scale))
+    if (!isfinite(i->scale) || (i->scale < RHUMB_SCALE_AUTO && fabsf(i->scale) > 1e38f))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "%s: scale: wanted a finite number, found %g", op, (double)i->scale);
+                          "%s: scale: wanted a finite number up to 1e38 in magnitude, found %g", op,
+                          (double)i->scale);
     return RHUMB_OK;
 }
 
@@ -196,6 +197,11 @@ static rhumb_result assign_slots(const rhumb_context *context, const char *op, r
 }
 
 /* ---- Cost */
+static uint64_t saturated_product(uint64_t a, uint64_t b)
+{
+    return a && b > UINT64_MAX / a ? UINT64_MAX : a * b;
+}
+
 static void count_cost(rhumb_resolved *r)
 {
     const rhumb_plan_info *i = &r->info;
@@ -217,8 +223,8 @@ static void count_cost(rhumb_resolved *r)
         }
         return;
     }
-    p->flops =
-        2 * (uint64_t)i->heads * i->max_q_length * i->max_k_length * (i->head_dim + i->value_dim);
+    p->flops = saturated_product((uint64_t)i->max_q_length * i->max_k_length,
+                                 2 * (uint64_t)i->heads * (i->head_dim + i->value_dim));
     p->bytes = q * rhumb_dtype_size(i->dtype[RHUMB_VIEW_Q]) +
                (uint64_t)i->heads * i->max_q_length * i->value_dim *
                    rhumb_dtype_size(i->dtype[RHUMB_VIEW_O]) +

@@ -137,6 +137,11 @@ static rhumb_result create_instance(struct standalone *s, const rhumb_standalone
         return rhumb_fail(NULL, RHUMB_ERROR_NO_DEVICE,
                           "create_standalone: the loader has no vkCreateInstance");
     VkResult result = vkCreateInstance(&create, NULL, &s->instance);
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
+        s->instance = VK_NULL_HANDLE;
+        return rhumb_fail(NULL, RHUMB_ERROR_NO_DEVICE,
+                          "create_standalone: wanted a Vulkan driver, the loader found none");
+    }
     if (result != VK_SUCCESS) {
         s->instance = VK_NULL_HANDLE;
         return rhumb_fail(NULL,

@@ -343,7 +343,8 @@ static rhumb_result choose_attention(const rhumb_context *context, rhumb_resolve
                           tile_why);
     else
         snprintf(r->properties.reason, sizeof r->properties.reason,
-                 "attention: generic form; the tile form %s", tile_why);
+                 "attention: generic form; the %s form %s", few_rows(r) ? "decode" : "tile",
+                 few_rows(r) ? decode_why : tile_why);
     if (few_rows(r) && !strcmp(decode_why, FOUND_WRONG))
         add_reason(r, "; the decode form " FOUND_WRONG);
     return RHUMB_OK;

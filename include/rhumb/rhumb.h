@@ -237,17 +237,20 @@ static inline void rhumb_init_hosted_info(rhumb_hosted_info *s)
     s->api_version = VK_API_VERSION_1_1;
 }
 
-/* Features and extensions for the host's vkCreateDevice. Lists are static; do not free. rhumb runs
- * with none of the recommended ones. */
+/* Extensions for the host's vkCreateDevice and vkCreateInstance; no feature of a device is needed.
+ * Lists are static; do not free. rhumb runs with none of the recommended ones: with
+ * VK_EXT_debug_utils its objects carry names. */
 typedef struct rhumb_requirements {
     RHUMB_HEADER;
     uint32_t api_version;
-    uint32_t required_extension_count;
-    const char *const *required_extensions;
-    const char *const *recommended_extensions;
-    uint32_t recommended_extension_count;
-    uint32_t queue_flags; /* of the queue the command buffer is submitted to:
-                             VK_QUEUE_COMPUTE_BIT */
+    uint32_t queue_flags; /* of the queue of the command buffer: VK_QUEUE_COMPUTE_BIT */
+    uint32_t required_device_extension_count;
+    uint32_t recommended_device_extension_count;
+    uint32_t recommended_instance_extension_count;
+    uint32_t padding;
+    const char *const *required_device_extensions;
+    const char *const *recommended_device_extensions;
+    const char *const *recommended_instance_extensions;
 } rhumb_requirements;
 
 static inline void rhumb_init_requirements(rhumb_requirements *s)
@@ -445,7 +448,7 @@ typedef struct rhumb_plan_info {
     uint32_t max_q_length;   /* rows that a dispatch may ask for; required */
     uint32_t max_k_length;   /* keys likewise. Default RHUMB_SAME: as max_q_length */
     uint32_t views;          /* RHUMB_VIEW_BIT of every view that bindings will have */
-    float scale;             /* finite; default RHUMB_SCALE_AUTO */
+    float scale;             /* up to 1e38 in magnitude; default RHUMB_SCALE_AUTO */
     rhumb_mask_order mask_order;
     uint32_t padding;
     rhumb_dtype dtype[RHUMB_MAX_VIEWS]; /* by view id. Default F32, and I32 for integer views */
@@ -754,7 +757,7 @@ typedef struct rhumb_key {
     const struct rhumb_key *items;
 } rhumb_key;
 
-/* One kind of layer of a model: most models have one, Gemma 3 has "full_attention" and
+/* One kind of layer of a model: most models have one, Gemma 2 has "full_attention" and
  * "sliding_attention". */
 typedef struct rhumb_layer_kind {
     RHUMB_HEADER;

@@ -104,7 +104,8 @@ static inline rhumb_result rhumb_loader_open(rhumb_loader *loader, const char *p
     *api = get_api(abi_major);
     if (*api == NULL) {
         snprintf(loader->message, sizeof loader->message,
-                 "rhumb loader: %.240s has another major version than %u", path, (unsigned)abi_major);
+                 "rhumb loader: %.240s has another major version than %u", path,
+                 (unsigned)abi_major);
         rhumb_loader_close(loader);
         return RHUMB_ERROR_VERSION;
     }

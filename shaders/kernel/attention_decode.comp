@@ -86,7 +86,8 @@ void main()
     // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
     if (!exists)
         tile = Tile(0u, 0u, 0u);
-    len = lengths_of(tile.b, true, exists && id == 0u && tile.first == 0u && tile.kv_head == 0u);
+    len = lengths_of(tile.b, true, lowest_offset(PAIRING),
+                     exists && id == 0u && tile.first == 0u && tile.kv_head == 0u);
     row_count = exists ? uint(len.q) * heads_per_kv_head() : 0u;
     ivec2 range = ivec2(0);
     if (tile.first < row_count)
@@ -158,13 +159,13 @@ void main()
             float s = visible ? sums[stream * ROWS + r] : LOWEST;
             float new_max = max(row_max[r], s);
             float shrink = exp2(row_max[r] - new_max);
-            float w = visible ? exp2(s - new_max) : 0.0;
+            float w = s < HIDDEN_BELOW ? 0.0 : exp2(s - new_max);
             row_max[r] = new_max;
             row_sum[r] = row_sum[r] * shrink + w;
             // A hidden key may hold anything, NaN included.
             [[unroll]] for (uint i = 0u; i < V_PIECES; i++)
                 acc[r * V_PIECES + i] =
-                    acc[r * V_PIECES + i] * shrink + (visible ? w * vx[i] : vec4(0.0));
+                    acc[r * V_PIECES + i] * shrink + (w == 0.0 ? vec4(0.0) : w * vx[i]);
         }
     }
 
@@ -183,7 +184,8 @@ void main()
             }
         }
         barrier();
-        stream_state[stream] = vec2(my_max, my_sum);
+        if (lane == 0u)
+            stream_state[stream] = vec2(my_max, my_sum);
         barrier();
         float total_max = LOWEST;
         for (uint i = 0u; i < STREAMS; i++)

@@ -124,7 +124,8 @@ void main()
     // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
     if (!exists)
         tile = Tile(0u, 0u, 0u);
-    len = lengths_of(tile.b, true, exists && lane == 0u && tile.first == 0u && tile.kv_head == 0u);
+    len = lengths_of(tile.b, true, lowest_offset(PAIRING),
+                     exists && lane == 0u && tile.first == 0u && tile.kv_head == 0u);
     uint row_count = uint(len.q) * heads_per_kv_head();
     if (!exists)
         row_count = 0u;

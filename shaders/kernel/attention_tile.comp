@@ -137,6 +137,14 @@ void stage_v(uint lane, int block, int end, uint first_channel)
     }
 }
 
+// Place of a channel pair's output among a lane's registers. The constant for a single chunk is
+// written out: from chunk * PAIRS some compilers do not see it, and index registers by long chains
+// of selects.
+uint slot_of(uint chunk, uint i, uint r)
+{
+    return ((VALUE_CHUNKS == 1u ? 0u : chunk) * PAIRS + i) * TILE_ROWS + r;
+}
+
 void store_o(uint lane, uint first_channel)
 {
     const uint quads = VALUE_CHUNK / 4u;
@@ -160,7 +168,8 @@ void main()
     // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
     if (!exists)
         tile = Tile(0u, 0u, 0u);
-    len = lengths_of(tile.b, true, exists && id == 0u && tile.first == 0u && tile.kv_head == 0u);
+    len = lengths_of(tile.b, true, lowest_offset(PAIRING),
+                     exists && id == 0u && tile.first == 0u && tile.kv_head == 0u);
     row_count = exists ? uint(len.q) * heads_per_kv_head() : 0u;
     uint last = min(tile.first + ROWS, row_count);
     uint first_a = 0u;
@@ -195,7 +204,7 @@ void main()
     [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++)
         [[unroll]] for (uint i = 0u; i < PAIRS; i++)
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                acc[(chunk * PAIRS + i) * TILE_ROWS + r] = vec2(0.0);
+                acc[slot_of(chunk, i, r)] = vec2(0.0);
     vec4 row_max = vec4(LOWEST);
     vec4 row_sum = vec4(0.0); // of this lane's keys
 
@@ -253,7 +262,7 @@ void main()
         [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++)
             [[unroll]] for (uint i = 0u; i < PAIRS; i++)
                 [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                    acc[(chunk * PAIRS + i) * TILE_ROWS + r] *= shrink[r];
+                    acc[slot_of(chunk, i, r)] *= shrink[r];
 
         [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++) {
             if (chunk > 0u)
@@ -265,14 +274,15 @@ void main()
             stage_v(id, block, range.y, chunk * VALUE_CHUNK);
             barrier();
             if (edge) {
+                // The same multiply-adds as below, so that a row has the same bits in any tile.
                 for (uint c = 0u; c < STEP; c++) {
                     vec4 w = weights[c * (GROUPS + 1u) + group];
                     [[unroll]] for (uint i = 0u; i < PAIRS; i++) {
                         vec2 y = staged[c * PITCH + i * TILE_LANES + lane];
                         // A hidden key may hold anything, NaN included.
                         [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                            acc[(chunk * PAIRS + i) * TILE_ROWS + r] +=
-                                w[r] == 0.0 ? vec2(0.0) : w[r] * y;
+                            acc[slot_of(chunk, i, r)] = fma(vec2(w[r]), w[r] == 0.0 ? vec2(0.0) : y,
+                                                            acc[slot_of(chunk, i, r)]);
                     }
                 }
             } else {
@@ -281,7 +291,8 @@ void main()
                     [[unroll]] for (uint i = 0u; i < PAIRS; i++) {
                         vec2 y = staged[c * PITCH + i * TILE_LANES + lane];
                         [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                            acc[(chunk * PAIRS + i) * TILE_ROWS + r] += w[r] * y;
+                            acc[slot_of(chunk, i, r)] =
+                                fma(vec2(w[r]), y, acc[slot_of(chunk, i, r)]);
                     }
                 }
             }
@@ -305,7 +316,7 @@ void main()
         [[unroll]] for (uint i = 0u; i < PAIRS; i++)
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
                 staged_q[(group * TILE_ROWS + r) * (VALUE_CHUNK / 2u) + i * TILE_LANES + lane] =
-                    norm[r] * acc[(chunk * PAIRS + i) * TILE_ROWS + r];
+                    norm[r] * acc[slot_of(chunk, i, r)];
         barrier();
         store_o(id, chunk * VALUE_CHUNK);
     }

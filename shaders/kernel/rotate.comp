@@ -91,7 +91,7 @@ void main()
     uint b = rest / (q_groups + k_groups);
     if (b >= push.batch)
         return;
-    Lengths n = lengths_of(b, false, part == 0u && l == 0u && group == 0u);
+    Lengths n = lengths_of(b, false, 0, part == 0u && l == 0u && group == 0u);
     if (int(l) >= n.q)
         return;
 

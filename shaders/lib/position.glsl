@@ -28,8 +28,9 @@ int clamp_counted(int value, int maximum, inout uint clamped)
     return c;
 }
 
-// `first` is true for one invocation of a batch entry: the one that counts.
-Lengths lengths_of(uint b, bool has_keys, bool first)
+// `lowest` is the least q_offset that is legal here; `first` is true for one invocation of a batch
+// entry: the one that counts.
+Lengths lengths_of(uint b, bool has_keys, int lowest, bool first)
 {
     Lengths n = Lengths(push.q_length, push.k_length, push.q_offset);
     if (has_view(VIEW_LENGTHS)) {
@@ -43,8 +44,7 @@ Lengths lengths_of(uint b, bool has_keys, bool first)
         if (q != UNSET)
             n.q = clamp_counted(q, push.max_q_length, clamped);
         if (offset != UNSET) {
-            // Sums and differences of indices stay inside an int; ROTATE takes no negative offset.
-            int lowest = has_keys ? -RHUMB_MAX_LENGTH : 0;
+            // Sums and differences of indices stay inside an int.
             n.q_offset = clamp(offset, lowest, NO_WINDOW - push.max_q_length);
             if (n.q_offset != offset)
                 clamped++;
@@ -80,8 +80,8 @@ bool position_visible(int pos_q, int pos_k)
     return push.window_left == NO_WINDOW || uint(pos_q) - uint(pos_k) < uint(push.window_left);
 }
 
-// Keys that any of the rows [first_row, last_row] may see in INDEX order: [x, y). In POSITION order
-// nothing is known without reading positions: all keys.
+// Keys that any of the rows [first_row, last_row] may see in INDEX order: [x, y), (0, 0) if none.
+// In POSITION order nothing is known without reading positions: all keys.
 ivec2 key_range(uint first_row, uint last_row, Lengths n)
 {
     ivec2 range = ivec2(0, n.k);
@@ -95,7 +95,7 @@ ivec2 key_range(uint first_row, uint last_row, Lengths n)
         range.y = min(range.y, p1 + 1);
     if (push.window_right < n.k - p1)
         range.y = min(range.y, p1 + push.window_right + 1);
-    return ivec2(range.x, max(range.x, range.y));
+    return range.x < range.y ? range : ivec2(0);
 }
 
 // Whether every key of [first_key, first_key + count) is visible to every one of the rows.

@@ -26,6 +26,12 @@ bool tile_of_group(uint rows_per_group, out Tile tile)
     return id < push.groups;
 }
 
+// A q_offset that is a position, for the rotation of Q, is not negative.
+int lowest_offset(uint pairing)
+{
+    return pairing != PAIRING_NONE && !has_view(VIEW_POSITIONS_Q) ? 0 : -RHUMB_MAX_LENGTH;
+}
+
 uint heads_per_kv_head()
 {
     return constants.heads / constants.kv_heads;
