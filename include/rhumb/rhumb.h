@@ -714,8 +714,8 @@ typedef struct rhumb_api {
     rhumb_result (*import_cache)(rhumb_context *, const void *, size_t, uint32_t *);
     rhumb_result (*scheme_from_keys)(const rhumb_keys_info *, uint32_t *);
     rhumb_result (*get_device_handles)(const rhumb_context *, rhumb_device_handles *);
-    rhumb_result (*rotary_frequencies)(const void *, uint32_t, double *, uint32_t, uint32_t *,
-                                       double *);
+    rhumb_result (*rotary_frequencies)(const void *, uint32_t, uint32_t, double *, uint32_t,
+                                       uint32_t *, double *);
 } rhumb_api;
 
 typedef const rhumb_api *(*rhumb_get_api_fn)(uint32_t abi_major);
