@@ -11,7 +11,7 @@
 //   name_quad_aligned(e)     four elements as they are stored, e a multiple of 4 (16-bit: in .xy)
 //   name_at(b, h, l)         index of the first element of a row
 // RHUMB_WRITE_VIEW(name, ID) defines:
-//   name_store4(e, v, n)     the first n (1..4) elements of v, any alignment
+//   name_store4(e, v, n)     the first n (0..4) elements of v, any alignment
 //   name_store4_aligned(e, v), name_store2_aligned(e, v)
 //   name_store_bits(e, bits), name_store_quad_aligned(e, quad)
 //   name_at(b, h, l)
@@ -188,7 +188,7 @@ uint pack2(uint dtype, vec2 v)
             return;                                                                                \
         }                                                                                          \
         uint i = 0u;                                                                               \
-        if ((e & 1u) != 0u) {                                                                      \
+        if ((e & 1u) != 0u && n > 0u) {                                                            \
             name##_store_half(e, v.x);                                                             \
             i = 1u;                                                                                \
         }                                                                                          \

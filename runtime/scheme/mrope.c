@@ -1,0 +1,90 @@
+/* mrope: rope's frequencies, with the axis that each pair takes its position from. */
+#include "../internal.h"
+
+static uint32_t block_axis(const uint32_t *sections, uint32_t pair)
+{
+    uint32_t axis = 0, end = sections[0];
+    while (pair >= end)
+        end += sections[++axis];
+    return axis;
+}
+
+/* t, h, w by turns; `rest` takes what lies beyond the sections. */
+static uint32_t interleaved_axis(const uint32_t *sections, uint32_t pair, bool limit_t,
+                                 uint32_t rest)
+{
+    uint32_t axis = pair % 3;
+    if (axis == 0 && !limit_t)
+        return 0;
+    return pair < 3 * sections[axis] ? axis : rest;
+}
+
+static uint32_t alternating_axis(const uint32_t *sections, uint32_t pair)
+{
+    return pair < sections[0] + sections[1] ? 1 + pair % 2 : 0;
+}
+
+static uint32_t axis_of(const rhumb_mrope *p, uint32_t pair)
+{
+    switch (p->order) {
+    case RHUMB_MROPE_BLOCKS: return block_axis(p->sections, pair);
+    case RHUMB_MROPE_INTERLEAVED: return interleaved_axis(p->sections, pair, false, 0);
+    case RHUMB_MROPE_INTERLEAVED_EXTRA: return interleaved_axis(p->sections, pair, true, 3);
+    case RHUMB_MROPE_ALTERNATING: return alternating_axis(p->sections, pair);
+    }
+    return 0;
+}
+
+/* Sections that cover the pairs exactly where the order says so, and no section past them. */
+static rhumb_result check(const rhumb_context *context, const rhumb_mrope *p, uint32_t pairs)
+{
+    uint64_t sum = 0;
+    if ((uint32_t)p->order > RHUMB_MROPE_ALTERNATING)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "mrope: order: wanted a rhumb_mrope_order, found %d", (int)p->order);
+    for (uint32_t i = 0; i < 4; i++)
+        sum += p->sections[i];
+    bool exact = p->order == RHUMB_MROPE_BLOCKS || p->order == RHUMB_MROPE_ALTERNATING;
+    if (exact ? sum != pairs : sum == 0 || sum > pairs)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "mrope: sections: wanted a sum of %s%u pairs, found %u + %u + %u + %u",
+                          exact ? "" : "1 to ", pairs, p->sections[0], p->sections[1],
+                          p->sections[2], p->sections[3]);
+    if (p->order == RHUMB_MROPE_ALTERNATING &&
+        (p->sections[0] != p->sections[1] || p->sections[3]))
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "mrope: sections: ALTERNATING wanted equal h and w and no fourth, found "
+                          "%u, %u and %u",
+                          p->sections[0], p->sections[1], p->sections[3]);
+    return RHUMB_OK;
+}
+
+static rhumb_result resolve(const rhumb_context *context, const void *params, uint32_t head_dim,
+                            rhumb_rotary *rotary)
+{
+    rhumb_mrope p;
+    rhumb_rope rope;
+    rhumb_init_mrope(&p);
+    rhumb_init_rope(&rope);
+    RHUMB_TRY(rhumb_adopt(context, "mrope", "rhumb_mrope", params, RHUMB_TYPE_MROPE, &p, sizeof p));
+    RHUMB_TRY(rhumb_resolve_rotary(context, p.rope ? p.rope : &rope, head_dim, rotary));
+    if (rotary->axes != 1)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "mrope: rope: wanted a rhumb_rope, found a scheme of %u axes",
+                          rotary->axes);
+    uint32_t pairs = rotary->rotary_dim / 2;
+    RHUMB_TRY(check(context, &p, pairs));
+    rotary->axes = 3;
+    for (uint32_t i = 0; i < pairs; i++) {
+        rotary->axis[i] = (uint8_t)axis_of(&p, i);
+        if (rotary->axis[i] == 3)
+            rotary->axes = 4;
+    }
+    return RHUMB_OK;
+}
+
+const rhumb_scheme rhumb_scheme_mrope = {
+    .name = "mrope",
+    .type = RHUMB_TYPE_MROPE,
+    .resolve_rotary = resolve,
+};
