@@ -134,6 +134,11 @@ const rhumb_api *rhumb_get_api(uint32_t abi_major)
         .get_device_handles = rhumb_get_device_handles,
         .rotary_frequencies = rhumb_rotary_frequencies,
         .keys_stale = rhumb_keys_stale,
+        .query_self_test = rhumb_query_self_test,
+        .create_self_test = rhumb_create_self_test,
+        .record_self_test = rhumb_record_self_test,
+        .read_self_test = rhumb_read_self_test,
+        .destroy_self_test = rhumb_destroy_self_test,
     };
     return abi_major == RHUMB_VERSION_MAJOR ? &api : NULL;
 }

@@ -485,6 +485,12 @@ static rhumb_result bind(struct binder *b, const rhumb_bindings_info *info,
     RHUMB_TRY(fill_slots(b, bindings));
     bool fast =
         b->plan->resolved.pipeline_count > RHUMB_FAST_ALIGNMENT && rows_aligned(b, bindings);
+    if (!fast && b->plan->resolved.aligned_only)
+        return rhumb_fail(
+            context, RHUMB_ERROR_UNSUPPORTED,
+            "%s: wanted rows that start at multiples of 4 elements, as the form for any alignment "
+            "was wrong in the self-test, found others",
+            b->op);
     if (!fast && b->plan->resolved.pipeline_count > RHUMB_FAST_ALIGNMENT)
         rhumb_log(
             context, RHUMB_LOG_INFO,

@@ -81,6 +81,7 @@ struct rhumb_context {
     VkPipelineCache pipeline_cache;
     bool owns_pipeline_cache;
     atomic_bool device_lost;
+    atomic_uint avoided;         /* rhumb_self_test_kernel: what the self-test found wrong */
     pthread_rwlock_t cache_lock; /* write: merging into pipeline_cache, which Vulkan does not
                                     synchronise */
     pthread_mutex_t lock;        /* guards pipelines and their reference counts */
@@ -224,6 +225,8 @@ void rhumb_release_pipeline(rhumb_context *context, rhumb_pipeline *pipeline);
 /* A plan's text after validation, before anything is compiled. */
 typedef struct rhumb_resolved {
     rhumb_plan_info info; /* complete: no RHUMB_SAME, no AUTO left; pointers into nothing */
+    uint32_t avoid;       /* rhumb_self_test_kernel: not to be chosen */
+    bool aligned_only;    /* the form for any alignment is one of these: bindings may not use it */
     bool has_rotary;
     rhumb_rotary rotary;
     uint32_t pipeline_count;
@@ -241,9 +244,16 @@ struct rhumb_plan {
     char name[48];
 };
 
+/* rhumb_create_plan with kernels to avoid that are the caller's choice, not the context's: for the
+ * self-test, which looks at each of them. */
+rhumb_result rhumb_create_plan_without(rhumb_context *context, const rhumb_plan_info *info,
+                                       uint32_t avoid, rhumb_plan **plan);
+
 /* variant.c: the one place where limits become kernels. Fills keys, counts and the variant's
  * properties. */
 rhumb_result rhumb_choose_variant(const rhumb_context *context, rhumb_resolved *resolved);
+/* Whether the tile may exchange row maxima by shuffles. */
+bool rhumb_has_shuffles(const rhumb_limits *limits);
 
 /* ---- Bindings: bind.c */
 struct rhumb_bindings {

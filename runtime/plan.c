@@ -58,6 +58,9 @@ static rhumb_result check_sizes(const rhumb_context *context, const char *op,
     RHUMB_TRY(check_range(context, op, "value_dim", i->value_dim, 1, RHUMB_MAX_HEAD_DIM));
     RHUMB_TRY(check_range(context, op, "max_q_length", i->max_q_length, 1, RHUMB_MAX_LENGTH));
     RHUMB_TRY(check_range(context, op, "max_k_length", i->max_k_length, 1, RHUMB_MAX_LENGTH));
+    if ((uint32_t)i->variant > RHUMB_VARIANT_DECODE)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: variant: wanted a rhumb_variant, found %d", op, (int)i->variant);
     if (!isfinite(i->scale))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: scale: wanted a finite number, found %g", op, (double)i->scale);
@@ -266,10 +269,11 @@ static void count_cost(rhumb_resolved *r)
 
 /* ---- Plan */
 static rhumb_result resolve(const rhumb_context *context, const rhumb_plan_info *given,
-                            rhumb_resolved *r)
+                            uint32_t avoid, rhumb_resolved *r)
 {
     rhumb_plan_info *i = &r->info;
     memset(r, 0, sizeof *r);
+    r->avoid = avoid;
     rhumb_init_plan_info(i, RHUMB_OP_ROTATE);
     rhumb_init_plan_properties(&r->properties);
     RHUMB_TRY(
@@ -331,7 +335,7 @@ rhumb_result rhumb_query_plan(rhumb_context *context, const rhumb_plan_info *inf
     if (!context)
         return rhumb_fail(NULL, RHUMB_ERROR_ARGUMENT,
                           "query_plan: context: wanted one, found NULL");
-    RHUMB_TRY(resolve(context, info, &resolved));
+    RHUMB_TRY(resolve(context, info, atomic_load(&context->avoided), &resolved));
     return rhumb_give(context, "query_plan", "rhumb_plan_properties", properties,
                       RHUMB_TYPE_PLAN_PROPERTIES, &resolved.properties, sizeof resolved.properties);
 }
@@ -392,6 +396,12 @@ rhumb_result rhumb_create_plan(rhumb_context *context, const rhumb_plan_info *in
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "create_plan: wanted a context and a place for the plan, "
                           "found NULL");
+    return rhumb_create_plan_without(context, info, atomic_load(&context->avoided), out);
+}
+
+rhumb_result rhumb_create_plan_without(rhumb_context *context, const rhumb_plan_info *info,
+                                       uint32_t avoid, rhumb_plan **out)
+{
     *out = NULL;
     RHUMB_TRY(rhumb_check_lost(context));
     rhumb_plan *plan = rhumb_allocate(context, sizeof *plan);
@@ -399,7 +409,7 @@ rhumb_result rhumb_create_plan(rhumb_context *context, const rhumb_plan_info *in
         return rhumb_fail(context, RHUMB_ERROR_HOST_MEMORY,
                           "create_plan: no host memory for %zu bytes", sizeof *plan);
     plan->context = context;
-    rhumb_result result = resolve(context, info, &plan->resolved);
+    rhumb_result result = resolve(context, info, avoid, &plan->resolved);
     if (result != RHUMB_OK)
         goto fail;
     const char *name = plan->resolved.info.name;

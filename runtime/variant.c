@@ -4,6 +4,19 @@
 #include <stdio.h>
 
 #define BIT(id) RHUMB_VIEW_BIT(id)
+#define FOUND_WRONG "was wrong in the self-test"
+
+static bool avoided(const rhumb_resolved *r, uint32_t kernel)
+{
+    return r->avoid & kernel;
+}
+
+static void add_reason(rhumb_resolved *r, const char *text)
+{
+    char *reason = r->properties.reason;
+    size_t length = strlen(reason);
+    snprintf(reason + length, sizeof r->properties.reason - length, "%s", text);
+}
 
 static void set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_kernel kernel,
                        bool aligned)
@@ -51,8 +64,13 @@ static rhumb_result choose_rotate(const rhumb_context *context, rhumb_resolved *
             (int)r->info.variant);
     uint32_t run = rotary->pairing == PAIRING_INTERLEAVED ? ROTATE_PAIRS
                                                           : 2 * ROTATE_PAIRS * rotary->segments;
-    bool vectors = r->info.head_dim % 4 == 0 && rotary->rotary_offset % 4 == 0 &&
-                   rotary->rotary_dim % run == 0;
+    bool fits = r->info.head_dim % 4 == 0 && rotary->rotary_offset % 4 == 0 &&
+                rotary->rotary_dim % run == 0;
+    bool vectors = fits && !avoided(r, RHUMB_SELF_TEST_ROTATE_VECTOR);
+    r->aligned_only = avoided(r, RHUMB_SELF_TEST_ROTATE);
+    if (r->aligned_only && !vectors)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "rotate: wanted a kernel for this shape, found one that " FOUND_WRONG);
     r->pipeline_count = vectors ? 2 : 1;
     set_rotate(r, RHUMB_ANY_ALIGNMENT);
     if (vectors)
@@ -63,6 +81,7 @@ static rhumb_result choose_rotate(const rhumb_context *context, rhumb_resolved *
     p->shared_bytes = 0;
     snprintf(p->reason, sizeof p->reason, "rotate: one kernel for all shapes; %s",
              vectors ? "vector accesses where rows start at multiples of 4 elements"
+             : fits  ? "scalar accesses: the vector form " FOUND_WRONG
                      : "scalar accesses: head_dim or the rotary window is no multiple of a vector");
     return RHUMB_OK;
 }
@@ -118,7 +137,7 @@ static bool tile_shape_fits(const rhumb_resolved *r, char *why, size_t size)
 }
 
 /* Lanes of a row group exchange maxima by shuffles where they share a subgroup. */
-static bool shuffles(const rhumb_limits *l)
+bool rhumb_has_shuffles(const rhumb_limits *l)
 {
     return l->subgroup_size >= TILE_LANES && l->subgroup_size % TILE_LANES == 0 &&
            (l->subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
@@ -132,15 +151,21 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
     } forms[] = {{128, 4}, {64, 4}, {64, 2}, {64, 1}, {32, 1}};
     const rhumb_limits *l = &context->limits;
     uint32_t smallest = UINT32_MAX;
+    bool subgroup =
+        rhumb_has_shuffles(l) && !avoided(r, RHUMB_SELF_TEST_ATTENTION_TILE_SUBGROUP);
     if (!tile_shape_fits(r, why, size))
         return false;
+    if (!subgroup && avoided(r, RHUMB_SELF_TEST_ATTENTION_TILE)) {
+        snprintf(why, size, FOUND_WRONG);
+        return false;
+    }
     /* Q is rotated as a whole head, so its channels are not cut then. */
     for (uint32_t parts = 1; parts <= (r->has_rotary ? 1u : 4u); parts *= 2) {
         if (r->info.head_dim % (16 * parts))
             break;
         for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
             struct tile t = {
-                .workgroup = forms[f].workgroup, .keys = forms[f].keys, .subgroup = shuffles(l)};
+                .workgroup = forms[f].workgroup, .keys = forms[f].keys, .subgroup = subgroup};
             t.head_chunk = r->info.head_dim / parts;
             t.value_chunk =
                 widest_chunk(r->info.value_dim, rhumb_min_u32(t.head_chunk, TILE_VALUE_CHUNK));
@@ -174,6 +199,10 @@ static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r,
         snprintf(why, size,
                  "wanted head_dim and value_dim in multiples of 16 up to %d, found %u and %u",
                  TILE_MAX_DIM, i->head_dim, i->value_dim);
+        return false;
+    }
+    if (avoided(r, RHUMB_SELF_TEST_ATTENTION_DECODE)) {
+        snprintf(why, size, FOUND_WRONG);
         return false;
     }
     /* The most lanes that leave each 8 channels or more; 4 lanes always divide. */
@@ -247,6 +276,8 @@ static void set_tile(rhumb_resolved *r, const struct tile *t)
              "attention: tile of %u rows x %u keys, %u channels staged at a time, %s",
              p->rows_per_group, p->keys_per_step, t->head_chunk,
              t->subgroup ? "shuffles" : "shared-memory maxima");
+    if (!t->subgroup && avoided(r, RHUMB_SELF_TEST_ATTENTION_TILE_SUBGROUP))
+        add_reason(r, "; the form with shuffles " FOUND_WRONG);
 }
 
 static void set_decode(rhumb_resolved *r, const struct decode *d)
@@ -286,8 +317,11 @@ static rhumb_result choose_attention(const rhumb_context *context, rhumb_resolve
     bool tile_fits = choose_tile(context, r, &tile, tile_why, sizeof tile_why);
     bool decode_fits = choose_decode(context, r, &decode, decode_why, sizeof decode_why);
     set_generic(r);
+    r->aligned_only = avoided(r, RHUMB_SELF_TEST_ATTENTION_GENERIC);
     switch (r->info.variant) {
     case RHUMB_VARIANT_GENERIC:
+        if (r->aligned_only)
+            return refuse(context, "generic", FOUND_WRONG);
         snprintf(r->properties.reason, sizeof r->properties.reason,
                  "attention: generic form asked for");
         return RHUMB_OK;
@@ -302,18 +336,20 @@ static rhumb_result choose_attention(const rhumb_context *context, rhumb_resolve
         set_decode(r, &decode);
         return RHUMB_OK;
     case RHUMB_VARIANT_AUTO: break;
-    default:
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "attention: variant: wanted a rhumb_variant, found %d",
-                          (int)r->info.variant);
     }
     if (few_rows(r) && decode_fits)
         set_decode(r, &decode);
     else if (tile_fits)
         set_tile(r, &tile);
+    else if (r->aligned_only)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "attention: the generic form " FOUND_WRONG "; the tile form %s",
+                          tile_why);
     else
         snprintf(r->properties.reason, sizeof r->properties.reason,
                  "attention: generic form; the tile form %s", tile_why);
+    if (few_rows(r) && !strcmp(decode_why, FOUND_WRONG))
+        add_reason(r, "; the decode form " FOUND_WRONG);
     return RHUMB_OK;
 }
 
@@ -323,5 +359,7 @@ rhumb_result rhumb_choose_variant(const rhumb_context *context, rhumb_resolved *
                               ? choose_rotate(context, resolved)
                               : choose_attention(context, resolved);
     resolved->properties.pipeline_count = resolved->pipeline_count;
+    if (resolved->aligned_only)
+        add_reason(resolved, "; aligned rows only: the form for others " FOUND_WRONG);
     return result;
 }

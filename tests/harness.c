@@ -24,15 +24,6 @@ static const struct {
     [HARNESS_SWIFTSHADER] = {"SwiftShader", "SwiftShader", "RHUMB_TEST_SWIFTSHADER_ICD", INTERPOSE_PLAIN},
 };
 
-/* Messages that are not about what rhumb does, each with its reason. */
-static const struct {
-    const char *part;
-    const char *reason;
-} suppressed[] = {
-    {"forced disabled because name matches filter of env var 'VK_LOADER_LAYERS_DISABLE'",
-     "the loader's receipt for the variable with which the tests keep a desktop's own layers out"},
-};
-
 const char *harness_profile_name(harness_profile profile)
 {
     return profiles[profile].name;
@@ -94,11 +85,6 @@ static void on_log(void *user, rhumb_log_level level, const char *line)
     harness *h = user;
     if (level != RHUMB_LOG_ERROR || strncmp(line, "validation: ", 12) != 0) {
         return; /* rhumb's own errors are results, which the tests look at */
-    }
-    for (size_t i = 0; i < sizeof suppressed / sizeof suppressed[0]; i++) {
-        if (strstr(line, suppressed[i].part) != NULL) {
-            return;
-        }
     }
     if (atomic_fetch_add(&h->messages, 1) == 0) {
         snprintf(h->first_message, sizeof h->first_message, "%s", line);

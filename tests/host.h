@@ -75,5 +75,4 @@ void host_write_tensor(host_operation *o, const gpu_operation *op, uint32_t inde
 void host_read_tensors(host_operation *o, const gpu_operation *op);
 void host_release(host_operation *o);
 
-
 #endif

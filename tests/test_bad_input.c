@@ -722,6 +722,62 @@ static void offset_of_one_alignment(rhumb_dispatch *dispatch)
     dispatch->constants_offset = 128;
 }
 
+/* The API's clamp does on a large device what the small device does. */
+Test(bad_input, clamp_turns_a_large_device_into_a_small_one)
+{
+    fixture f;
+    rhumb_hosted_info info;
+    rhumb_limits clamp, found;
+    rhumb_plan_info plan;
+    rhumb_plan_properties properties;
+    rhumb_context *context = NULL;
+    rhumb_result result;
+    open_fixture(&f, HARNESS_LAVAPIPE);
+    hosted_from(&f, &info);
+    rhumb_init_limits_floor(&clamp);
+    info.clamp = &clamp;
+    must(rhumb_create_hosted(&info, &context), "clamped context", NULL);
+    rhumb_init_limits(&found);
+    must(rhumb_get_limits(context, &found), "limits", context);
+    cr_expect_eq(memcmp(&found, &clamp, sizeof found), 0, "the limits are not the clamp's");
+    attend_info(&f, &plan);
+    plan.variant = RHUMB_VARIANT_TILE;
+    plan.head_dim = 128;
+    rhumb_init_plan_properties(&properties);
+    must(rhumb_query_plan(context, &plan, &properties), "tile form within the clamp", context);
+    cr_expect_leq(properties.shared_bytes, clamp.max_shared_bytes);
+    cr_expect_leq(properties.invocations, clamp.max_invocations);
+    plan.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_LENGTHS);
+    must(rhumb_query_plan(context, &plan, &properties), "five views in four slots", context);
+    cr_expect_leq(properties.slot_count, clamp.max_storage_buffers);
+    five_slots(&f, &plan);
+    result = rhumb_query_plan(context, &plan, &properties);
+    expect(&f, "five slots", result, RHUMB_ERROR_LIMIT, rhumb_last_message(context), "4");
+    rhumb_destroy_context(context);
+    close_fixture(&f);
+}
+
+/* That no message comes proves something only if one would: two dispatches that write the same bytes. */
+Test(bad_input, a_missing_barrier_is_seen_by_the_validation_layer)
+{
+    fixture f;
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    rhumb_dispatch dispatch;
+    open_fixture(&f, HARNESS_LAVAPIPE);
+    rhumb_init_dispatch(&dispatch);
+    must(gpu_begin_commands(f.h.g, &commands), "commands", f.context);
+    must(rhumb_record(commands, f.rotate_bindings, &dispatch), "record", f.context);
+    cr_expect_eq(atomic_load(&f.h.messages), 0);
+    must(rhumb_record(commands, f.rotate_bindings, &dispatch), "record", f.context);
+    cr_expect_gt(atomic_load(&f.h.messages), 0, "synchronization validation is not on");
+    cr_expect_not_null(strstr(f.h.first_message, "SYNC-HAZARD"), "%s", f.h.first_message);
+    atomic_store(&f.h.messages, 0);
+    must(gpu_end_commands(f.h.g, commands), "end", f.context);
+    gpu_free_commands(f.h.g, commands);
+    run_good(&f);
+    close_fixture(&f);
+}
+
 Test(bad_input, on_the_smallest_device_names_the_limit)
 {
     static const row limits[] = {

@@ -1,5 +1,5 @@
-/* The pure functions of tools/gpu.h: which memory type is picked on devices that lay theirs out in unlike
- * ways, which range is flushed, how long lies between two timestamps. */
+/* The pure functions of tools/gpu.h: which memory type is picked on devices that lay theirs out in
+ * unlike ways, which range is flushed, how long lies between two timestamps. */
 #include "gpu.h"
 
 #include <criterion/criterion.h>
@@ -20,8 +20,8 @@ enum {
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
 
-/* Heaps by size in MiB (0 ends), negative: not device-local; types as flags and heap. Laid out in the
- * manner of the named devices. */
+/* Heaps by size in MiB (0 ends), negative: not device-local; types as flags and heap. Laid out in
+ * the manner of the named devices. */
 typedef struct device {
     const char *name;
     int heaps[4];
@@ -49,7 +49,12 @@ static const device devices[] = {
      .large = D | V | C},
     {.name = "Adreno",
      .heaps = {5500, 1500},
-     .types = {{D, 0}, {D | V | C, 0}, {D | V | H, 0}, {D | V | C | H, 0}, {D | SECRET, 1}, {D | LAZY, 0}},
+     .types = {{D, 0},
+               {D | V | C, 0},
+               {D | V | H, 0},
+               {D | V | C | H, 0},
+               {D | SECRET, 1},
+               {D | LAZY, 0}},
      .type_count = 6,
      .small = {D | V | C | H, D | V | C, D | V | C | H},
      .large = D | V | C | H},
@@ -79,8 +84,14 @@ static const device devices[] = {
      .large = D | V | C},
     {.name = "AMD APU with split heaps",
      .heaps = {-10000, 5000},
-     .types = {{D, 1}, {V | C, 0}, {D | V | C, 1}, {V | C | H, 0}, {D | AMD, 1}, {V | C | AMD, 0},
-               {D | V | C | AMD, 1}, {V | C | H | AMD, 0}},
+     .types = {{D, 1},
+               {V | C, 0},
+               {D | V | C, 1},
+               {V | C | H, 0},
+               {D | AMD, 1},
+               {V | C | AMD, 0},
+               {D | V | C | AMD, 1},
+               {V | C | H | AMD, 0}},
      .type_count = 8,
      .small = {D | V | C, V | C, V | C | H},
      .large = D | V | C},
@@ -125,9 +136,11 @@ static void expect(const device *d, uint32_t allowed, gpu_memory_use use, uint64
 
     cr_assert(type < d->type_count, "%s: use %d, %llu bytes: no type", d->name, (int)use,
               (unsigned long long)size);
-    cr_assert((allowed & 1u << type) != 0, "%s: use %d: type %u is not allowed", d->name, (int)use, type);
-    cr_expect(flags == ANY || d->types[type].flags == flags, "%s: use %d, %llu bytes: wanted flags 0x%x, got 0x%x",
-              d->name, (int)use, (unsigned long long)size, flags, d->types[type].flags);
+    cr_assert((allowed & 1u << type) != 0, "%s: use %d: type %u is not allowed", d->name, (int)use,
+              type);
+    cr_expect(flags == ANY || d->types[type].flags == flags,
+              "%s: use %d, %llu bytes: wanted flags 0x%x, got 0x%x", d->name, (int)use,
+              (unsigned long long)size, flags, d->types[type].flags);
 }
 
 Test(gpu_memory, every_use_finds_a_type_on_every_device)
@@ -159,11 +172,14 @@ Test(gpu_memory, what_does_not_fit_is_refused)
     const VkPhysicalDeviceMemoryProperties mali = table_of(&devices[0]);
     const VkPhysicalDeviceMemoryProperties apu = table_of(&devices[7]);
 
-    cr_expect_eq(gpu_pick_memory_type(&nvidia, UINT32_MAX, GPU_MEMORY_DEVICE, 64 * GIB), GPU_NO_MEMORY_TYPE);
+    cr_expect_eq(gpu_pick_memory_type(&nvidia, UINT32_MAX, GPU_MEMORY_DEVICE, 64 * GIB),
+                 GPU_NO_MEMORY_TYPE);
     cr_expect_eq(gpu_pick_memory_type(&nvidia, 0, GPU_MEMORY_DEVICE, 1), GPU_NO_MEMORY_TYPE);
     cr_expect_eq(gpu_pick_memory_type(&nvidia, 1u << 1, GPU_MEMORY_UPLOAD, 1), GPU_NO_MEMORY_TYPE);
-    cr_expect_eq(gpu_pick_memory_type(&nvidia, 1u << 4, GPU_MEMORY_UPLOAD, 300 * MIB), GPU_NO_MEMORY_TYPE);
-    cr_expect_eq(gpu_pick_memory_type(&mali, 1u << 2 | 1u << 3, GPU_MEMORY_DEVICE, 1), GPU_NO_MEMORY_TYPE);
+    cr_expect_eq(gpu_pick_memory_type(&nvidia, 1u << 4, GPU_MEMORY_UPLOAD, 300 * MIB),
+                 GPU_NO_MEMORY_TYPE);
+    cr_expect_eq(gpu_pick_memory_type(&mali, 1u << 2 | 1u << 3, GPU_MEMORY_DEVICE, 1),
+                 GPU_NO_MEMORY_TYPE);
     cr_expect_eq(gpu_pick_memory_type(&apu, 0xf0, GPU_MEMORY_DEVICE, 1), GPU_NO_MEMORY_TYPE);
 }
 
@@ -184,7 +200,7 @@ Test(gpu_memory, the_device_reads_its_own_memory_where_there_is_some)
     expect(&devices[5], 1u << 0 | 1u << 2, GPU_MEMORY_DEVICE, MIB, V | C);
 }
 
-/* ------------------------------------------------------------------------------------------------ */
+/* --------------------------------------------------------------------------------------------- */
 static void expect_range(uint64_t offset, uint64_t size, uint64_t atom, uint64_t memory_size,
                          uint64_t want_offset, uint64_t want_size)
 {
@@ -194,8 +210,9 @@ static void expect_range(uint64_t offset, uint64_t size, uint64_t atom, uint64_t
     cr_expect(got_offset == want_offset && got_size == want_size,
               "[%llu, +%llu) atom %llu of %llu: wanted [%llu, +%llu), got [%llu, +%llu)",
               (unsigned long long)offset, (unsigned long long)size, (unsigned long long)atom,
-              (unsigned long long)memory_size, (unsigned long long)want_offset, (unsigned long long)want_size,
-              (unsigned long long)got_offset, (unsigned long long)got_size);
+              (unsigned long long)memory_size, (unsigned long long)want_offset,
+              (unsigned long long)want_size, (unsigned long long)got_offset,
+              (unsigned long long)got_size);
 }
 
 Test(gpu_memory, flush_ranges_are_whole_atoms_or_end_with_the_memory)
@@ -220,7 +237,8 @@ Test(gpu_memory, every_flush_range_holds_the_bytes)
             for (uint64_t size = 1; offset + size <= 600; size += 13) {
                 uint64_t o = 0, n = 0;
                 gpu_flush_range(offset, size, atoms[i], 600, &o, &n);
-                cr_assert(o % atoms[i] == 0 && o <= offset && o + n >= offset + size && o + n <= 600);
+                cr_assert(o % atoms[i] == 0 && o <= offset && o + n >= offset + size &&
+                          o + n <= 600);
                 cr_assert(n % atoms[i] == 0 || o + n == 600);
             }
         }

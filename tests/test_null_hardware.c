@@ -220,7 +220,7 @@ static void run_family(const char *family)
     compile_all(context, family);
     cr_expect_geq(radv.pipelines, 40);
     rhumb_destroy_context(context);
-    host_close(&h);
+    /* The device stays open: RADV's null hardware has no queue to wait for, and crashes in vkDestroyDevice. */
 }
 
 Test(null_hardware, every_kernel_compiles_without_spills_for_navi31)

@@ -15,7 +15,8 @@ static const char usage[] =
     "usage: rhumb check [--all] [--device INDEX|NAME|UUID] [--floor] [--validation] [--json]\n"
     "       rhumb check --cases PATH... [--reference] [--device ...] [--floor] [--json]\n"
     "       rhumb check --configs FOLDER [--json]\n\n"
-    "Without --cases and --configs: every operation, dtype and variant on the best device against the\n"
+    "Without --cases and --configs: every operation, dtype and variant on the best device against "
+    "the\n"
     "double-precision reference, as a table.\n\n"
     "  --all        every combination of shape, dtype and variant\n"
     "  --cases      golden-case files, or folders of them, on reference and device\n"
@@ -79,11 +80,12 @@ static int finish(report *r, cJSON *root, const char *list_name)
         printf("skipped %4u: %s\n", r->reasons[i].count, r->reasons[i].text);
     if (r->reasons_lost != 0)
         printf("skipped %4u: other reasons\n", r->reasons_lost);
-    printf("%u passed, %u failed, %u skipped\n", r->count.passed, r->count.failed, r->count.skipped);
+    printf("%u passed, %u failed, %u skipped\n", r->count.passed, r->count.failed,
+           r->count.skipped);
     return failed ? RHUMB_EXIT_FAILED : RHUMB_EXIT_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Operations
  */
 static void print_row(const check_result *c)
@@ -91,9 +93,9 @@ static void print_row(const check_result *c)
     char time[32];
 
     command_time_text(c->ns, time, sizeof time);
-    printf("%-6s %-9s %-4s %-7s %-41s %9.2e %9.2e %10s%s %s\n", c->scheme, c->op, c->dtype, c->variant,
-           c->shape, c->error, c->bound, c->ns > 0.0 ? time : "-", c->host_clock ? "*" : " ",
-           c->pass ? "pass" : "FAIL");
+    printf("%-6s %-9s %-4s %-7s %-41s %9.2e %9.2e %10s%s %s\n", c->scheme, c->op, c->dtype,
+           c->variant, c->shape, c->error, c->bound, c->ns > 0.0 ? time : "-",
+           c->host_clock ? "*" : " ", c->pass ? "pass" : "FAIL");
     if (!c->pass)
         printf("       %s\n", c->message);
 }
@@ -137,7 +139,8 @@ static void each_operation(void *user, const char *next, const check_result *res
 
 static void print_table_head(const gpu *g)
 {
-    printf("device: %s (%s)\n\n", g->properties.deviceName, gpu_device_type_name(g->properties.deviceType));
+    printf("device: %s (%s)\n\n", g->properties.deviceName,
+           gpu_device_type_name(g->properties.deviceType));
     printf("%-6s %-9s %-4s %-7s %-41s %9s %9s %10s\n", "scheme", "op", "type", "variant", "shape",
            "max error", "bound", "GPU time");
 }
@@ -166,7 +169,8 @@ static int check_device(const gpu_options *options, bool all, bool json)
         printf("* by the host's clock: this queue has no timestamps\n");
     messages = atomic_load(&g->validation_count);
     if (messages != 0) {
-        fprintf(stderr, "rhumb check: %u validation messages, the first: %s\n", messages, g->validation_first);
+        fprintf(stderr, "rhumb check: %u validation messages, the first: %s\n", messages,
+                g->validation_first);
         r.count.failed++;
     }
     gpu_close(g);
@@ -175,7 +179,7 @@ static int check_device(const gpu_options *options, bool all, bool json)
     return finish(&r, root, "checks");
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Golden cases
  */
 static const char *status_name(case_status status)
@@ -266,15 +270,15 @@ static int check_cases(const gpu_options *options, bool reference_only, bool jso
         r.count.failed++;
     }
     if (g != NULL && atomic_load(&g->validation_count) != 0) {
-        fprintf(stderr, "rhumb check: %u validation messages, the first: %s\n", atomic_load(&g->validation_count),
-                g->validation_first);
+        fprintf(stderr, "rhumb check: %u validation messages, the first: %s\n",
+                atomic_load(&g->validation_count), g->validation_first);
         r.count.failed++;
     }
     gpu_close(g);
     return finish(&r, root, "cases");
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Configurations
  */
 static void each_config(void *user, const char *name, describe_outcome outcome, const char *detail)
@@ -313,7 +317,7 @@ static int check_configs(const char *folder, bool json)
     return finish(&r, json ? cJSON_CreateObject() : NULL, "configs");
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Arguments
  */
 typedef struct arguments {
@@ -346,8 +350,10 @@ static void read_arguments(int argc, char **argv, command_line *line, arguments 
     gpu_init_options(&a->options);
     command_line_begin(line, argc, argv);
     while (command_line_more(line)) {
-        if (!command_line_device(line, &a->options) && !command_line_flag(line, "--json", &a->json) &&
-            !command_line_flag(line, "--floor", &a->floor) && !command_line_flag(line, "--all", &a->all) &&
+        if (!command_line_device(line, &a->options) &&
+            !command_line_flag(line, "--json", &a->json) &&
+            !command_line_flag(line, "--floor", &a->floor) &&
+            !command_line_flag(line, "--all", &a->all) &&
             !command_line_flag(line, "--reference", &a->reference) &&
             !command_line_flag(line, "--help", &a->help) &&
             !command_line_text(line, "--configs", &a->configs) && !take_path(line, a))

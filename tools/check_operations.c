@@ -16,8 +16,8 @@ typedef enum positions {
     POSITIONS_BATCH,      /* a list for each, with large and repeated numbers */
 } positions;
 
-/* A shape. Zero means the usual: kv_heads as heads, value_dim as head_dim, window none, batch 1. Sizes
- * are primes or odd where it does not matter, so that nothing fits a tile by chance. */
+/* A shape. Zero means the usual: kv_heads as heads, value_dim as head_dim, window none, batch 1.
+ * Sizes are primes or odd where it does not matter, so that nothing fits a tile by chance. */
 typedef struct shape {
     const char *name;
     rhumb_op op;
@@ -136,7 +136,8 @@ static sizes sizes_of(const shape *s)
 
 static void free_workspace(workspace *w)
 {
-    void *const all[] = {w->q, w->k, w->v, w->o, w->o_before, w->q_out, w->k_out, w->q_values, w->k_values, w->v_values,
+    void *const all[] = {w->q,      w->k,      w->v,           w->o,          w->o_before,
+                         w->q_out,  w->k_out,  w->q_values,    w->k_values,   w->v_values,
                          w->want_q, w->want_k, w->positions_q, w->positions_k};
 
     for (size_t i = 0; i < COUNT(all); i++)
@@ -160,14 +161,19 @@ static bool make_workspace(const sizes *z, uint32_t q_rows, workspace *w)
     w->want_k = calloc(z->k, sizeof(double));
     w->positions_q = calloc((uint64_t)z->batch * q_rows, sizeof(int32_t));
     w->positions_k = calloc((uint64_t)z->batch * z->k_rows, sizeof(int32_t));
-    return w->q != NULL && w->k != NULL && w->v != NULL && w->o != NULL && w->o_before != NULL && w->q_out != NULL &&
-           w->k_out != NULL && w->q_values != NULL && w->k_values != NULL && w->v_values != NULL &&
-           w->want_q != NULL && w->want_k != NULL && w->positions_q != NULL && w->positions_k != NULL;
+    return w->q != NULL && w->k != NULL && w->v != NULL && w->o != NULL && w->o_before != NULL &&
+           w->q_out != NULL && w->k_out != NULL && w->q_values != NULL && w->k_values != NULL &&
+           w->v_values != NULL && w->want_q != NULL && w->want_k != NULL &&
+           w->positions_q != NULL && w->positions_k != NULL;
 }
 
 static void draw(rhumb_dtype dtype, uint64_t count, uint64_t seed, void *elements, double *values)
 {
-    tensor t = {.dtype = (tensor_dtype)dtype, .rank = 1, .shape = {count}, .count = count, .data = elements};
+    tensor t = {.dtype = (tensor_dtype)dtype,
+                .rank = 1,
+                .shape = {count},
+                .count = count,
+                .data = elements};
 
     tensor_fill_normal(&t, seed);
     verify_widen(dtype, elements, count, values);
@@ -220,7 +226,8 @@ static void make_rope(const shape *s, rhumb_rope *rope)
     }
 }
 
-static void describe_operation(const shape *s, const sizes *z, rhumb_variant variant, gpu_operation *op)
+static void describe_operation(const shape *s, const sizes *z, rhumb_variant variant,
+                               gpu_operation *op)
 {
     gpu_init_operation(op, s->op);
     op->info.variant = variant;
@@ -248,7 +255,8 @@ static void add_rotate_tensors(const shape *s, const sizes *z, rhumb_dtype dtype
     const uint32_t b = z->batch, l = s->q_rows, d = s->head_dim;
 
     gpu_add_tensor(op, RHUMB_VIEW_Q, dtype, b, s->heads, l, d, w->q, s->in_place ? w->q_out : NULL);
-    gpu_add_tensor(op, RHUMB_VIEW_K, dtype, b, z->kv_heads, l, d, w->k, s->in_place ? w->k_out : NULL);
+    gpu_add_tensor(op, RHUMB_VIEW_K, dtype, b, z->kv_heads, l, d, w->k,
+                   s->in_place ? w->k_out : NULL);
     if (!s->in_place) {
         gpu_add_tensor(op, RHUMB_VIEW_Q_OUT, dtype, b, s->heads, l, d, NULL, w->q_out);
         gpu_add_tensor(op, RHUMB_VIEW_K_OUT, dtype, b, z->kv_heads, l, d, NULL, w->k_out);
@@ -269,8 +277,10 @@ static void add_attention_tensors(const shape *s, const sizes *z, rhumb_dtype dt
     gpu_add_tensor(op, RHUMB_VIEW_V, dtype, b, z->kv_heads, z->k_rows, z->value_dim, w->v, NULL);
     gpu_add_tensor(op, RHUMB_VIEW_O, dtype, b, s->heads, s->q_rows, z->value_dim, NULL, w->o);
     if (s->by_position) {
-        gpu_add_tensor(op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, 1, b, s->q_rows, w->positions_q, NULL);
-        gpu_add_tensor(op, RHUMB_VIEW_POSITIONS_K, RHUMB_I32, 1, 1, b, z->k_rows, w->positions_k, NULL);
+        gpu_add_tensor(op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, 1, b, s->q_rows, w->positions_q,
+                       NULL);
+        gpu_add_tensor(op, RHUMB_VIEW_POSITIONS_K, RHUMB_I32, 1, 1, b, z->k_rows, w->positions_k,
+                       NULL);
     }
     if (s->lengths)
         gpu_add_tensor(op, RHUMB_VIEW_LENGTHS, RHUMB_I32, 1, 1, b, 4, w->lengths, NULL);
@@ -284,8 +294,9 @@ static void keep_worst(check_result *result, const verify_result *v)
     result->error = v->error;
     result->bound = v->bound;
     if (!v->pass)
-        snprintf(result->message, sizeof result->message, "element %llu: wanted %.9g, got %.9g, bound %.3g",
-                 (unsigned long long)v->index, v->want, v->got, v->bound);
+        snprintf(result->message, sizeof result->message,
+                 "element %llu: wanted %.9g, got %.9g, bound %.3g", (unsigned long long)v->index,
+                 v->want, v->got, v->bound);
 }
 
 static bool compare_rotate(const shape *s, const sizes *z, rhumb_dtype dtype, const ref_rope *rope,
@@ -297,9 +308,10 @@ static bool compare_rotate(const shape *s, const sizes *z, rhumb_dtype dtype, co
 
     if (s->positions == POSITIONS_SHARED)
         for (uint32_t b = 1; b < z->batch; b++)
-            memcpy(w->positions_q + (uint64_t)b * s->q_rows, w->positions_q, s->q_rows * sizeof(int32_t));
-    if (ref_rotate(rope, z->batch, s->heads, s->q_rows, s->head_dim, w->positions_q, s->inverse, w->q_values,
-                   w->want_q) != 0 ||
+            memcpy(w->positions_q + (uint64_t)b * s->q_rows, w->positions_q,
+                   s->q_rows * sizeof(int32_t));
+    if (ref_rotate(rope, z->batch, s->heads, s->q_rows, s->head_dim, w->positions_q, s->inverse,
+                   w->q_values, w->want_q) != 0 ||
         ref_rotate(rope, z->batch, z->kv_heads, s->q_rows, s->head_dim, w->positions_q, s->inverse,
                    w->k_values, w->want_k) != 0)
         return false;
@@ -310,8 +322,8 @@ static bool compare_rotate(const shape *s, const sizes *z, rhumb_dtype dtype, co
     return true;
 }
 
-static bool compare_attention(const shape *s, const sizes *z, rhumb_dtype dtype, const ref_rope *rope,
-                              workspace *w, check_result *result)
+static bool compare_attention(const shape *s, const sizes *z, rhumb_dtype dtype,
+                              const ref_rope *rope, workspace *w, check_result *result)
 {
     ref_attention t;
     verify_result v;
@@ -366,8 +378,9 @@ static void prepare(const shape *s, const sizes *z, rhumb_dtype dtype, rhumb_var
     op->budget_ns = 5e7;
 }
 
-static void run_prepared(gpu *g, const shape *s, const sizes *z, rhumb_dtype dtype, const rhumb_rope *rope,
-                         workspace *w, gpu_operation *op, check_result *result)
+static void run_prepared(gpu *g, const shape *s, const sizes *z, rhumb_dtype dtype,
+                         const rhumb_rope *rope, workspace *w, gpu_operation *op,
+                         check_result *result)
 {
     ref_rope reference;
     bool done;
@@ -438,7 +451,8 @@ static rhumb_variant run_row(run *r, const shape *s, rhumb_dtype dtype, rhumb_va
 uint32_t check_operations(gpu *g, bool all, check_operation_fn each, void *user, uint32_t *count)
 {
     static const rhumb_dtype dtypes[] = {RHUMB_F32, RHUMB_F16, RHUMB_BF16};
-    static const rhumb_variant variants[] = {RHUMB_VARIANT_GENERIC, RHUMB_VARIANT_TILE, RHUMB_VARIANT_DECODE};
+    static const rhumb_variant variants[] = {RHUMB_VARIANT_GENERIC, RHUMB_VARIANT_TILE,
+                                             RHUMB_VARIANT_DECODE};
     run r = {.g = g, .each = each, .user = user};
 
     for (size_t i = 0; i < COUNT(shapes); i++) {

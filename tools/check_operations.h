@@ -21,8 +21,8 @@ typedef struct check_result {
 /* Called before a row with result NULL and what comes next, then with its result. */
 typedef void (*check_operation_fn)(void *user, const char *next, const check_result *result);
 
-/* Every shape in f32, and every dtype and every variant on some; `all`: every combination, which compiles
- * some hundred pipelines. Returns how many failed; *count: how many ran. */
+/* Every shape in f32, and every dtype and every variant on some; `all`: every combination, which
+ * compiles some hundred pipelines. Returns how many failed; *count: how many ran. */
 uint32_t check_operations(gpu *g, bool all, check_operation_fn each, void *user, uint32_t *count);
 
 #endif /* RHUMB_TOOLS_CHECK_OPERATIONS_H */

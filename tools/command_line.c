@@ -36,7 +36,8 @@ bool command_line_text(command_line *line, const char *name, const char **value)
     const char *argument = line->argv[line->at];
     const size_t length = strlen(name);
 
-    if (strncmp(argument, name, length) != 0 || (argument[length] != '\0' && argument[length] != '='))
+    if (strncmp(argument, name, length) != 0 ||
+        (argument[length] != '\0' && argument[length] != '='))
         return false;
     line->at++;
     if (argument[length] == '=')
@@ -64,8 +65,9 @@ bool command_line_integer(command_line *line, const char *name, int64_t minimum,
     errno = 0;
     number = strtoll(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || number < minimum || number > maximum)
-        snprintf(line->error, sizeof line->error, "%s wants an integer from %lld to %lld, not \"%.60s\"", name,
-                 (long long)minimum, (long long)maximum, text);
+        snprintf(line->error, sizeof line->error,
+                 "%s wants an integer from %lld to %lld, not \"%.60s\"", name, (long long)minimum,
+                 (long long)maximum, text);
     else
         *value = number;
     return true;
@@ -101,7 +103,8 @@ bool command_line_device(command_line *line, gpu_options *options)
 
 void command_line_unknown(command_line *line)
 {
-    snprintf(line->error, sizeof line->error, "unknown argument \"%.120s\"", line->argv[line->at++]);
+    snprintf(line->error, sizeof line->error, "unknown argument \"%.120s\"",
+             line->argv[line->at++]);
 }
 
 static void error_line(const char *command, const char *format, va_list arguments)

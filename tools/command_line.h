@@ -4,8 +4,8 @@
 
 #include "gpu.h"
 
-/* Walks over argv[1] to argv[argc - 1]. Every function below returns true if it took the argument at
- * `at`; a wrong or missing value leaves a line in `error` and takes the argument all the same. */
+/* Walks over argv[1] to argv[argc - 1]. Every function below returns true if it took the argument
+ * at `at`; a wrong or missing value leaves a line in `error` and takes the argument too. */
 typedef struct command_line {
     int argc;
     char **argv;
@@ -33,8 +33,10 @@ bool command_line_device(command_line *line, gpu_options *options);
 void command_line_unknown(command_line *line);
 
 /* "rhumb COMMAND: LINE" on stderr; returns RHUMB_EXIT_USAGE, RHUMB_EXIT_FAILED. */
-int command_usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int command_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int command_usage_error(const char *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int command_error(const char *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* A line on stderr that replaces the one before, only if stderr is a terminal; NULL clears it. */
 void command_progress(const char *text);

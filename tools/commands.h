@@ -1,5 +1,5 @@
-/* The commands of the rhumb tool, one file each. argv[0] is the command's name. They return the exit
- * status of the program. */
+/* The commands of the rhumb tool, one file each. argv[0] is the command's name. They return the
+ * exit status of the program. */
 #ifndef RHUMB_TOOLS_COMMANDS_H
 #define RHUMB_TOOLS_COMMANDS_H
 

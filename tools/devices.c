@@ -8,7 +8,8 @@
 
 static const char usage[] =
     "usage: rhumb devices [--device INDEX|NAME|UUID] [--floor] [--json]\n\n"
-    "Lists the Vulkan devices in the loader's order with the limits that rhumb sees, and for typical\n"
+    "Lists the Vulkan devices in the loader's order with the limits that rhumb sees, and for "
+    "typical\n"
     "shapes of each operation the variant that it would take and why.\n\n"
     "  --device  only this one: an index, or part of a name or UUID\n"
     "  --floor   as if each were the smallest device that rhumb is right on\n"
@@ -66,12 +67,14 @@ static rhumb_result query_sample(gpu *g, const sample *s, rhumb_plan_properties 
 
 static void print_limits(const rhumb_limits *limits)
 {
-    printf("  limits    %u invocations, %u bytes shared, %u bytes push, %u storage buffers of %llu bytes\n",
+    printf("  limits    %u invocations, %u bytes shared, %u bytes push, %u storage buffers of %llu "
+           "bytes\n",
            limits->max_invocations, limits->max_shared_bytes, limits->max_push_bytes,
            limits->max_storage_buffers, (unsigned long long)limits->max_storage_range);
-    printf("            offset alignment %u storage, %u uniform; uniform range %u; work groups %u x %u\n",
-           limits->storage_offset_alignment, limits->uniform_offset_alignment, limits->max_uniform_range,
-           limits->max_workgroups_x, limits->max_workgroups_y);
+    printf("            offset alignment %u storage, %u uniform; uniform range %u; work groups %u "
+           "x %u\n",
+           limits->storage_offset_alignment, limits->uniform_offset_alignment,
+           limits->max_uniform_range, limits->max_workgroups_x, limits->max_workgroups_y);
     printf("            subgroup of %u, operations 0x%x\n", limits->subgroup_size,
            limits->subgroup_operations);
 }
@@ -90,7 +93,8 @@ static void print_device(uint32_t index, gpu *g, const rhumb_limits *limits)
     printf("  API       %u.%u.%u\n", VK_API_VERSION_MAJOR(api), VK_API_VERSION_MINOR(api),
            VK_API_VERSION_PATCH(api));
     printf("  UUID      %s\n", json_uuid_text(g->device_uuid, uuid, sizeof uuid));
-    printf("  clock     %s\n", g->queries != VK_NULL_HANDLE ? "timestamps of the queue" : "of the host");
+    printf("  clock     %s\n",
+           g->queries != VK_NULL_HANDLE ? "timestamps of the queue" : "of the host");
     print_limits(limits);
     for (size_t i = 0; i < SAMPLE_COUNT; i++) {
         rhumb_plan_properties properties;
@@ -137,7 +141,8 @@ static cJSON *device_json(uint32_t index, gpu *g, const rhumb_limits *limits)
 }
 
 /* Tells of one device; list NULL: as text. error: GPU_MESSAGE_SIZE bytes. */
-static rhumb_result show_device(const gpu_options *options, uint32_t index, cJSON *list, char *error)
+static rhumb_result show_device(const gpu_options *options, uint32_t index, cJSON *list,
+                                char *error)
 {
     rhumb_limits limits;
     gpu *g = NULL;
@@ -195,7 +200,8 @@ int rhumb_command_devices(int argc, char **argv)
     command_line_begin(&line, argc, argv);
     while (command_line_more(&line)) {
         if (!command_line_device(&line, &options) && !command_line_flag(&line, "--json", &json) &&
-            !command_line_flag(&line, "--floor", &floor) && !command_line_flag(&line, "--help", &help))
+            !command_line_flag(&line, "--floor", &floor) &&
+            !command_line_flag(&line, "--help", &help))
             command_line_unknown(&line);
     }
     if (line.error[0] != '\0')

@@ -9,7 +9,7 @@
 
 #define WAIT_NS 600000000000ull
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Errors
  */
 rhumb_result gpu_fail(gpu *g, rhumb_result result, const char *format, ...)
@@ -48,7 +48,7 @@ static void log_line(void *user, rhumb_log_level level, const char *line)
         g->log(g->log_user, level, line);
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Device
  */
 void gpu_init_options(gpu_options *options)
@@ -80,11 +80,12 @@ static bool has_extension(gpu *g, const char *name)
     bool found = false;
 
     if (vkEnumerateDeviceExtensionProperties == NULL ||
-        vkEnumerateDeviceExtensionProperties(g->handles.physical_device, NULL, &count, NULL) != VK_SUCCESS)
+        vkEnumerateDeviceExtensionProperties(g->handles.physical_device, NULL, &count, NULL) !=
+            VK_SUCCESS)
         return false;
     list = calloc(count == 0 ? 1 : count, sizeof *list);
-    if (list != NULL &&
-        vkEnumerateDeviceExtensionProperties(g->handles.physical_device, NULL, &count, list) >= VK_SUCCESS) {
+    if (list != NULL && vkEnumerateDeviceExtensionProperties(g->handles.physical_device, NULL,
+                                                             &count, list) >= VK_SUCCESS) {
         for (uint32_t i = 0; i < count && !found; i++)
             found = strcmp(list[i].extensionName, name) == 0;
     }
@@ -94,7 +95,8 @@ static bool has_extension(gpu *g, const char *name)
 
 static void read_identity(gpu *g)
 {
-    VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+    VkPhysicalDeviceDriverProperties driver = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
     VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
     VkPhysicalDeviceProperties2 properties = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
@@ -105,7 +107,8 @@ static void read_identity(gpu *g)
     vkGetPhysicalDeviceMemoryProperties(g->handles.physical_device, &g->memory);
     if (vkGetPhysicalDeviceProperties2 == NULL)
         return;
-    if (g->properties.apiVersion >= VK_API_VERSION_1_2 || has_extension(g, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME))
+    if (g->properties.apiVersion >= VK_API_VERSION_1_2 ||
+        has_extension(g, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME))
         id.pNext = &driver;
     vkGetPhysicalDeviceProperties2(g->handles.physical_device, &properties);
     memcpy(g->device_uuid, id.deviceUUID, sizeof g->device_uuid);
@@ -118,11 +121,13 @@ static rhumb_result load_functions(gpu *g)
     volkInitializeCustom(g->handles.get_instance_proc_addr);
     volkLoadInstanceOnly(g->handles.instance);
     if (vkGetDeviceProcAddr == NULL || vkGetPhysicalDeviceProperties == NULL ||
-        vkGetPhysicalDeviceMemoryProperties == NULL || vkGetPhysicalDeviceQueueFamilyProperties == NULL)
+        vkGetPhysicalDeviceMemoryProperties == NULL ||
+        vkGetPhysicalDeviceQueueFamilyProperties == NULL)
         return gpu_fail(g, RHUMB_ERROR_VULKAN, "gpu: the instance has no vkGetDeviceProcAddr");
     volkLoadDeviceTable(&g->vk, g->handles.device);
     if (g->vk.vkQueueSubmit == NULL || g->vk.vkCreateBuffer == NULL)
-        return gpu_fail(g, RHUMB_ERROR_VULKAN, "gpu: the device has no vkQueueSubmit or vkCreateBuffer");
+        return gpu_fail(g, RHUMB_ERROR_VULKAN,
+                        "gpu: the device has no vkQueueSubmit or vkCreateBuffer");
     read_identity(g);
     return RHUMB_OK;
 }
@@ -158,13 +163,21 @@ static rhumb_result create_objects(gpu *g)
 
     result = gpu_check(g, g->vk.vkCreateCommandPool(device, &pool_info, NULL, &g->command_pool),
                        "vkCreateCommandPool");
-    if (result != RHUMB_OK)
+    if (result != RHUMB_OK) { /* a failed call may leave anything in its output */
+        g->command_pool = VK_NULL_HANDLE;
         return result;
-    result = gpu_check(g, g->vk.vkCreateFence(device, &fence_info, NULL, &g->fence), "vkCreateFence");
+    }
+    result = gpu_check(g, g->vk.vkCreateFence(device, &fence_info, NULL, &g->fence),
+                       "vkCreateFence");
+    if (result != RHUMB_OK)
+        g->fence = VK_NULL_HANDLE;
     if (result != RHUMB_OK || g->queue_family.timestampValidBits == 0)
         return result;
-    return gpu_check(g, g->vk.vkCreateQueryPool(device, &query_info, NULL, &g->queries),
-                     "vkCreateQueryPool");
+    result = gpu_check(g, g->vk.vkCreateQueryPool(device, &query_info, NULL, &g->queries),
+                       "vkCreateQueryPool");
+    if (result != RHUMB_OK)
+        g->queries = VK_NULL_HANDLE;
+    return result;
 }
 
 /* Fills g from g->context and the queue in g->handles (VK_NULL_HANDLE: the context's). */
@@ -199,7 +212,8 @@ static gpu *allocate(char *error, size_t error_size)
     return g;
 }
 
-static rhumb_result finish_open(gpu *g, rhumb_result result, gpu **out, char *error, size_t error_size)
+static rhumb_result finish_open(gpu *g, rhumb_result result, gpu **out, char *error,
+                                size_t error_size)
 {
     if (result == RHUMB_OK) {
         *out = g;
@@ -245,8 +259,8 @@ rhumb_result gpu_open(const gpu_options *options, gpu **out, char *error, size_t
     return finish_open(g, result, out, error, error_size);
 }
 
-rhumb_result gpu_adopt_queue(rhumb_context *context, VkQueue queue, uint32_t queue_family, gpu **out,
-                             char *error, size_t error_size)
+rhumb_result gpu_adopt_queue(rhumb_context *context, VkQueue queue, uint32_t queue_family,
+                             gpu **out, char *error, size_t error_size)
 {
     gpu *g = allocate(error, error_size);
 
@@ -277,7 +291,7 @@ void gpu_close(gpu *g)
     free(g);
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Command buffers
  */
 rhumb_result gpu_begin_commands(gpu *g, VkCommandBuffer *commands)
@@ -331,10 +345,16 @@ rhumb_result gpu_submit_and_wait(gpu *g, VkCommandBuffer commands, double *host_
 
     result = gpu_check(g, g->vk.vkResetFences(g->handles.device, 1, &g->fence), "vkResetFences");
     if (result == RHUMB_OK)
-        result = gpu_check(g, g->vk.vkQueueSubmit(g->handles.queue, 1, &info, g->fence), "vkQueueSubmit");
-    if (result == RHUMB_OK)
-        result = gpu_check(g, g->vk.vkWaitForFences(g->handles.device, 1, &g->fence, VK_TRUE, WAIT_NS),
+        result = gpu_check(g, g->vk.vkQueueSubmit(g->handles.queue, 1, &info, g->fence),
+                           "vkQueueSubmit");
+    if (result == RHUMB_OK) {
+        result = gpu_check(g,
+                           g->vk.vkWaitForFences(g->handles.device, 1, &g->fence, VK_TRUE, WAIT_NS),
                            "vkWaitForFences");
+        /* What was submitted may still run, and the caller frees what it uses. */
+        if (result != RHUMB_OK)
+            (void)g->vk.vkQueueWaitIdle(g->handles.queue);
+    }
     if (host_ns != NULL)
         *host_ns = now_ns() - begin;
     return result;
@@ -346,8 +366,8 @@ void gpu_free_commands(gpu *g, VkCommandBuffer commands)
         g->vk.vkFreeCommandBuffers(g->handles.device, g->command_pool, 1, &commands);
 }
 
-void gpu_barrier(gpu *g, VkCommandBuffer commands, VkPipelineStageFlags src_stage, VkAccessFlags src_access,
-                 VkPipelineStageFlags dst_stage, VkAccessFlags dst_access)
+void gpu_barrier(gpu *g, VkCommandBuffer commands, VkPipelineStageFlags src_stage,
+                 VkAccessFlags src_access, VkPipelineStageFlags dst_stage, VkAccessFlags dst_access)
 {
     const VkMemoryBarrier barrier = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
@@ -382,9 +402,9 @@ rhumb_result gpu_read_timer(gpu *g, double host_ns, double *ns, bool *host_clock
     if (*host_clock)
         return RHUMB_OK;
     result = gpu_check(g,
-                       g->vk.vkGetQueryPoolResults(g->handles.device, g->queries, 0, 2, sizeof ticks, ticks,
-                                                   sizeof ticks[0],
-                                                   VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+                       g->vk.vkGetQueryPoolResults(
+                           g->handles.device, g->queries, 0, 2, sizeof ticks, ticks,
+                           sizeof ticks[0], VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
                        "vkGetQueryPoolResults");
     if (result == RHUMB_OK)
         *ns = gpu_timestamp_ns(ticks[0], ticks[1], g->queue_family.timestampValidBits,

@@ -23,15 +23,20 @@ static rhumb_result allocate_memory(gpu *g, gpu_memory_use use, gpu_buffer *b)
     info.memoryTypeIndex = b->memory_type;
     result = gpu_check(g, g->vk.vkAllocateMemory(g->handles.device, &info, NULL, &b->memory),
                        "vkAllocateMemory");
-    if (result != RHUMB_OK)
+    if (result != RHUMB_OK) { /* a failed call may leave anything in its output */
+        b->memory = VK_NULL_HANDLE;
         return result;
+    }
     result = gpu_check(g, g->vk.vkBindBufferMemory(g->handles.device, b->buffer, b->memory, 0),
                        "vkBindBufferMemory");
     if (result != RHUMB_OK || (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) == 0)
         return result;
-    return gpu_check(
+    result = gpu_check(
         g, g->vk.vkMapMemory(g->handles.device, b->memory, 0, VK_WHOLE_SIZE, 0, &b->mapped),
         "vkMapMemory");
+    if (result != RHUMB_OK)
+        b->mapped = NULL;
+    return result;
 }
 
 rhumb_result gpu_create_buffer(gpu *g, uint64_t size, VkBufferUsageFlags usage, gpu_memory_use use,
@@ -51,7 +56,9 @@ rhumb_result gpu_create_buffer(gpu *g, uint64_t size, VkBufferUsageFlags usage, 
         return gpu_fail(g, RHUMB_ERROR_ARGUMENT, "buffer of 0 bytes");
     result = gpu_check(g, g->vk.vkCreateBuffer(g->handles.device, &info, NULL, &b.buffer),
                        "vkCreateBuffer");
-    if (result == RHUMB_OK)
+    if (result != RHUMB_OK)
+        b.buffer = VK_NULL_HANDLE;
+    else
         result = allocate_memory(g, use, &b);
     if (result == RHUMB_OK)
         *out = b;
@@ -105,8 +112,8 @@ static rhumb_result check_range(gpu *g, const gpu_buffer *buffer, uint64_t offse
 {
     if (offset > buffer->size || size > buffer->size - offset)
         return gpu_fail(g, RHUMB_ERROR_ARGUMENT, "bytes %llu to %llu + %llu of a buffer of %llu",
-                        (unsigned long long)offset, (unsigned long long)offset, (unsigned long long)size,
-                        (unsigned long long)buffer->size);
+                        (unsigned long long)offset, (unsigned long long)offset,
+                        (unsigned long long)size, (unsigned long long)buffer->size);
     return RHUMB_OK;
 }
 
@@ -120,7 +127,8 @@ static rhumb_result copy_and_wait(gpu *g, VkBuffer from, uint64_t from_offset, V
     if (result != RHUMB_OK)
         return result;
     gpu_barrier(g, commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_ACCESS_MEMORY_WRITE_BIT,
-                VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+                VK_PIPELINE_STAGE_TRANSFER_BIT,
+                VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
     g->vk.vkCmdCopyBuffer(commands, from, to, 1, &region);
     gpu_barrier(g, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
                 VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
@@ -131,7 +139,8 @@ static rhumb_result copy_and_wait(gpu *g, VkBuffer from, uint64_t from_offset, V
     return result;
 }
 
-rhumb_result gpu_write_buffer(gpu *g, gpu_buffer *buffer, uint64_t offset, const void *data, uint64_t size)
+rhumb_result gpu_write_buffer(gpu *g, gpu_buffer *buffer, uint64_t offset, const void *data,
+                              uint64_t size)
 {
     gpu_buffer staging;
     rhumb_result result = check_range(g, buffer, offset, size);

@@ -1,4 +1,4 @@
-/* The pure part of gpu.h: which memory type, which range to flush, how long between two timestamps. */
+/* The pure part of gpu.h: memory types, ranges to flush, time between timestamps. */
 #include "gpu.h"
 
 /* Memory of these kinds needs features or promises that plain buffers do not have. */
@@ -60,10 +60,11 @@ uint32_t gpu_pick_memory_type(const VkPhysicalDeviceMemoryProperties *memory, ui
         bool window_is_tight;
         int score;
 
-        if ((allowed & 1u << i) == 0 || (type->propertyFlags & special_flags) != 0 || heap->size < size)
+        if ((allowed & 1u << i) == 0 || (type->propertyFlags & special_flags) != 0 ||
+            heap->size < size)
             continue;
-        window_is_tight = (heap->flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0 && heap->size < largest &&
-                          size > heap->size / 8;
+        window_is_tight = (heap->flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0 &&
+                          heap->size < largest && size > heap->size / 8;
         score = score_type(type->propertyFlags, use, window_is_tight);
         if (score > best_score) { /* of equals the first: drivers list the better ones first */
             best = i;

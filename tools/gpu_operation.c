@@ -5,7 +5,7 @@
 
 #define MAX_TENSOR_BYTES ((uint64_t)1 << 40) /* refuses sizes that came from a wrapped product */
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Description
  */
 void gpu_init_operation(gpu_operation *operation, rhumb_op op)
@@ -16,8 +16,9 @@ void gpu_init_operation(gpu_operation *operation, rhumb_op op)
     rhumb_init_plan_properties(&operation->properties);
 }
 
-gpu_tensor *gpu_add_tensor(gpu_operation *operation, rhumb_view_id id, rhumb_dtype dtype, uint64_t b,
-                           uint64_t h, uint64_t l, uint64_t d, const void *input, void *output)
+gpu_tensor *gpu_add_tensor(gpu_operation *operation, rhumb_view_id id, rhumb_dtype dtype,
+                           uint64_t b, uint64_t h, uint64_t l, uint64_t d, const void *input,
+                           void *output)
 {
     rhumb_view view;
     gpu_tensor *t;
@@ -83,17 +84,18 @@ static rhumb_result check_tensors(gpu *g, gpu_operation *operation)
         const gpu_tensor *t = &operation->tensors[i];
         const uint64_t bytes = gpu_tensor_bytes(t);
         if ((uint32_t)t->id >= RHUMB_MAX_VIEWS)
-            return gpu_fail(g, RHUMB_ERROR_ARGUMENT, "tensor %u: view %d, ids are below %d", i, (int)t->id,
-                            RHUMB_MAX_VIEWS);
+            return gpu_fail(g, RHUMB_ERROR_ARGUMENT, "tensor %u: view %d, ids are below %d", i,
+                            (int)t->id, RHUMB_MAX_VIEWS);
         if (bytes == 0 || bytes > MAX_TENSOR_BYTES)
-            return gpu_fail(g, RHUMB_ERROR_ARGUMENT, "tensor %u: %llu bytes", i, (unsigned long long)bytes);
+            return gpu_fail(g, RHUMB_ERROR_ARGUMENT, "tensor %u: %llu bytes", i,
+                            (unsigned long long)bytes);
         operation->info.views |= RHUMB_VIEW_BIT((uint32_t)t->id);
         operation->info.dtype[t->id] = t->dtype;
     }
     return RHUMB_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Preparation
  */
 static rhumb_result rhumb_check(gpu *g, rhumb_result result)
@@ -107,7 +109,8 @@ rhumb_result gpu_query_operation(gpu *g, gpu_operation *operation)
 
     rhumb_init_plan_properties(&operation->properties);
     if (result == RHUMB_OK)
-        result = rhumb_check(g, rhumb_query_plan(g->context, &operation->info, &operation->properties));
+        result =
+            rhumb_check(g, rhumb_query_plan(g->context, &operation->info, &operation->properties));
     if (result != RHUMB_OK)
         snprintf(operation->message, sizeof operation->message, "%s", g->message);
     return result;
@@ -213,9 +216,10 @@ static rhumb_result write_blocks(gpu_prepared *p, uint64_t size)
 
     if (blocks == NULL)
         return gpu_fail(p->g, RHUMB_ERROR_HOST_MEMORY, "no host memory for the blocks");
-    result = rhumb_check(p->g, rhumb_write_constants(p->plan, operation->old_length, operation->new_length,
-                                                     blocks + p->constants_offset,
-                                                     operation->properties.constants_size));
+    result = rhumb_check(p->g,
+                         rhumb_write_constants(p->plan, operation->old_length,
+                                               operation->new_length, blocks + p->constants_offset,
+                                               operation->properties.constants_size));
     if (result == RHUMB_OK)
         result = rhumb_check(p->g, rhumb_write_bindings(p->bindings, blocks + p->bindings_offset,
                                                         operation->properties.bindings_size));
@@ -244,7 +248,8 @@ static rhumb_result make_blocks(gpu_prepared *p)
         return result;
     unit = limits.uniform_offset_alignment == 0 ? 1 : limits.uniform_offset_alignment;
     p->constants_offset = operation->uniform_offset * unit;
-    p->bindings_offset = round_up(p->constants_offset + operation->properties.constants_size, unit) +
+    p->bindings_offset = round_up(p->constants_offset + operation->properties.constants_size,
+                                  unit) +
                          operation->uniform_offset * unit;
     size = p->bindings_offset + operation->properties.bindings_size;
     result = gpu_create_buffer(p->g, size, VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT, GPU_MEMORY_UPLOAD,
@@ -314,7 +319,8 @@ rhumb_result gpu_record_operation(gpu_prepared *prepared, VkCommandBuffer comman
     gpu_barrier(g, commands,
                 VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT |
                     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+                VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
+                    VK_ACCESS_SHADER_WRITE_BIT,
                 properties->src_stage, properties->src_access | properties->dst_access);
     result = rhumb_check(g, rhumb_record(commands, prepared->bindings, &own));
     if (result == RHUMB_OK)
@@ -335,7 +341,7 @@ rhumb_result gpu_write_tensor(gpu_prepared *prepared, uint32_t index, const void
                             gpu_tensor_bytes(&prepared->operation->tensors[index]));
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * What must not change
  */
 
@@ -358,7 +364,8 @@ static void allow_elements(const gpu_tensor *t, uint8_t *before, const uint8_t *
     }
 }
 
-static const gpu_tensor *tensor_at(const gpu_prepared *p, uint32_t buffer, uint64_t at, uint64_t *tensor_offset)
+static const gpu_tensor *tensor_at(const gpu_prepared *p, uint32_t buffer, uint64_t at,
+                                   uint64_t *tensor_offset)
 {
     for (uint32_t i = 0; i < p->operation->tensor_count; i++) {
         const gpu_tensor *t = &p->operation->tensors[i];
@@ -371,7 +378,8 @@ static const gpu_tensor *tensor_at(const gpu_prepared *p, uint32_t buffer, uint6
     return NULL;
 }
 
-static rhumb_result compare_image(gpu_prepared *p, uint32_t buffer, const uint8_t *before, const uint8_t *now)
+static rhumb_result compare_image(gpu_prepared *p, uint32_t buffer, const uint8_t *before,
+                                  const uint8_t *now)
 {
     const uint64_t size = p->buffers[buffer].size;
     uint64_t tensor_offset = 0;
@@ -384,7 +392,8 @@ static rhumb_result compare_image(gpu_prepared *p, uint32_t buffer, const uint8_
         i++;
     t = tensor_at(p, buffer, i, &tensor_offset);
     return gpu_fail(p->g, RHUMB_ERROR_VULKAN,
-                    "canary: view %d: byte %lld of its tensor (%llu bytes) must not change, was 0x%02x, is 0x%02x",
+                    "canary: view %d: byte %lld of its tensor (%llu bytes) must not change, was "
+                    "0x%02x, is 0x%02x",
                     t != NULL ? (int)t->id : -1, (long long)i - (long long)tensor_offset,
                     t != NULL ? (unsigned long long)gpu_tensor_bytes(t) : 0ull, before[i], now[i]);
 }
@@ -400,7 +409,8 @@ static rhumb_result finish_buffer(gpu_prepared *p, uint32_t index, uint8_t *befo
         fill_image(p, index, before);
         for (uint32_t i = 0; i < operation->tensor_count; i++) {
             if (p->buffer_of[i] == index && is_written(operation, operation->tensors[i].id))
-                allow_elements(&operation->tensors[i], before + p->offset_of[i], now + p->offset_of[i]);
+                allow_elements(&operation->tensors[i], before + p->offset_of[i],
+                               now + p->offset_of[i]);
         }
         result = compare_image(p, index, before, now);
     }
@@ -452,7 +462,7 @@ rhumb_result gpu_finish_operation(gpu_prepared *prepared)
     return first;
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Running
  */
 static int compare_doubles(const void *a, const void *b)
@@ -491,7 +501,8 @@ static rhumb_result run_repeats(gpu_prepared *p, VkCommandBuffer commands)
         return RHUMB_OK;
     times = calloc(operation->repeats, sizeof *times);
     if (times == NULL)
-        return gpu_fail(p->g, RHUMB_ERROR_HOST_MEMORY, "no host memory for %u times", operation->repeats);
+        return gpu_fail(p->g, RHUMB_ERROR_HOST_MEMORY, "no host memory for %u times",
+                        operation->repeats);
     for (uint32_t i = 0; i < operation->warm_up && result == RHUMB_OK; i++)
         result = run_once(p, commands, &times[0]);
     while (count < operation->repeats && result == RHUMB_OK &&

@@ -20,8 +20,8 @@ static void put_version(cJSON *object, const char *name, uint32_t version)
 {
     char text[32];
 
-    snprintf(text, sizeof text, "%u.%u.%u", VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version),
-             VK_API_VERSION_PATCH(version));
+    snprintf(text, sizeof text, "%u.%u.%u", VK_API_VERSION_MAJOR(version),
+             VK_API_VERSION_MINOR(version), VK_API_VERSION_PATCH(version));
     cJSON_AddStringToObject(object, name, text);
 }
 
@@ -45,8 +45,10 @@ void json_put_limits(cJSON *object, const rhumb_limits *limits)
     cJSON_AddNumberToObject(object, "max_push_bytes", (double)limits->max_push_bytes);
     cJSON_AddNumberToObject(object, "max_storage_buffers", (double)limits->max_storage_buffers);
     cJSON_AddNumberToObject(object, "max_uniform_range", (double)limits->max_uniform_range);
-    cJSON_AddNumberToObject(object, "storage_offset_alignment", (double)limits->storage_offset_alignment);
-    cJSON_AddNumberToObject(object, "uniform_offset_alignment", (double)limits->uniform_offset_alignment);
+    cJSON_AddNumberToObject(object, "storage_offset_alignment",
+                            (double)limits->storage_offset_alignment);
+    cJSON_AddNumberToObject(object, "uniform_offset_alignment",
+                            (double)limits->uniform_offset_alignment);
     cJSON_AddNumberToObject(object, "max_workgroups_x", (double)limits->max_workgroups_x);
     cJSON_AddNumberToObject(object, "max_workgroups_y", (double)limits->max_workgroups_y);
     cJSON_AddNumberToObject(object, "subgroup_size", (double)limits->subgroup_size);

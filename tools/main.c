@@ -11,10 +11,12 @@ typedef struct command {
 } command;
 
 static const command commands[] = {
-    {"check", rhumb_command_check, "compare every operation on a device with the double-precision reference"},
+    {"check", rhumb_command_check,
+     "compare every operation on a device with the double-precision reference"},
     {"run", rhumb_command_run, "rotary embedding or attention of a model on tensors from files"},
     {"describe", rhumb_command_describe, "what a model's config.json resolves to, and why"},
-    {"devices", rhumb_command_devices, "devices, their limits, and the variant each operation takes"},
+    {"devices", rhumb_command_devices,
+     "devices, their limits, and the variant each operation takes"},
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
@@ -24,8 +26,10 @@ static void print_usage(FILE *to)
     fputs("usage: rhumb COMMAND [ARGUMENTS]\n\n", to);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n  --version  version of the tool\n  --help     this text; rhumb COMMAND --help for a command's\n\n"
-          "Exit status: 0 done, 1 a check failed or something could not be done, 2 wrong arguments.\n",
+    fputs("\n  --version  version of the tool\n  --help     this text; rhumb COMMAND --help for a "
+          "command's\n\n"
+          "Exit status: 0 done, 1 a check failed or something could not be done, 2 wrong "
+          "arguments.\n",
           to);
 }
 
@@ -35,7 +39,8 @@ int main(int argc, char **argv)
         print_usage(stderr);
         return RHUMB_EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
         print_usage(stdout);
         return RHUMB_EXIT_OK;
     }

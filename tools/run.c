@@ -9,12 +9,16 @@
 
 static const char usage[] =
     "usage: rhumb run --config CONFIG.json (--input FILES | --random L) [--output FILES]\n"
-    "                 [--op rotate|attention] [--kind NAME] [--causal] [--offset N] [--dtype f32|f16|bf16]\n"
-    "                 [--check] [--seed N] [--device INDEX|NAME|UUID] [--floor] [--validation] [--json]\n\n"
-    "Rotary embedding, or attention with it, of a model's layer. Attention (the default) rotates K by its\n"
+    "                 [--op rotate|attention] [--kind NAME] [--causal] [--offset N] [--dtype "
+    "f32|f16|bf16]\n"
+    "                 [--check] [--seed N] [--device INDEX|NAME|UUID] [--floor] [--validation] "
+    "[--json]\n\n"
+    "Rotary embedding, or attention with it, of a model's layer. Attention (the default) rotates K "
+    "by its\n"
     "row, and Q when it is loaded; rotate writes Q and K rotated. Positions are rows, from 0.\n\n"
     "  --config   the model's config.json (rhumb describe tells what it resolves to)\n"
-    "  --input    tensors q, k, v (or in.q, in.k, in.v) of shape [B, heads, L, head_dim]: a .safetensors\n"
+    "  --input    tensors q, k, v (or in.q, in.k, in.v) of shape [B, heads, L, head_dim]: a "
+    ".safetensors\n"
     "             file, or q.npy,k.npy,v.npy; rotate takes q alone too\n"
     "  --random   draws them: one batch entry of L rows, normal numbers from --seed (default 1)\n"
     "  --output   o, or q and k rotated: a .safetensors file, or o.npy, or q.npy,k.npy\n"
@@ -22,7 +26,8 @@ static const char usage[] =
     "  --causal   row a sees keys up to a + offset\n"
     "  --offset   position of the first row of Q; default 0 for rotate, Lk - Lq for attention\n"
     "  --dtype    converts the input; with --random the type drawn (default f32)\n"
-    "  --check    compares with the double-precision reference; beyond the bound nothing is written\n"
+    "  --check    compares with the double-precision reference; beyond the bound nothing is "
+    "written\n"
     "  --floor    as if the device were the smallest that rhumb is right on\n\n"
     "Exit status: 0 done, 1 a file, the device or the check failed, 2 wrong arguments.\n";
 
@@ -40,15 +45,20 @@ static void read_arguments(int argc, char **argv, command_line *line, arguments 
     gpu_init_options(&a->options);
     command_line_begin(line, argc, argv);
     while (command_line_more(line)) {
-        if (!command_line_device(line, &a->options) && !command_line_text(line, "--config", &a->config) &&
-            !command_line_text(line, "--input", &a->input) && !command_line_text(line, "--output", &a->output) &&
-            !command_line_text(line, "--op", &a->op) && !command_line_text(line, "--kind", &a->kind) &&
+        if (!command_line_device(line, &a->options) &&
+            !command_line_text(line, "--config", &a->config) &&
+            !command_line_text(line, "--input", &a->input) &&
+            !command_line_text(line, "--output", &a->output) &&
+            !command_line_text(line, "--op", &a->op) &&
+            !command_line_text(line, "--kind", &a->kind) &&
             !command_line_text(line, "--dtype", &a->dtype) &&
             !command_line_integer(line, "--random", 1, 1 << 20, &a->random) &&
             !command_line_integer(line, "--offset", -INT32_MAX, INT32_MAX, &a->offset) &&
             !command_line_integer(line, "--seed", 0, INT64_MAX, &a->seed) &&
-            !command_line_flag(line, "--causal", &a->causal) && !command_line_flag(line, "--check", &a->check) &&
-            !command_line_flag(line, "--json", &a->json) && !command_line_flag(line, "--floor", &a->floor) &&
+            !command_line_flag(line, "--causal", &a->causal) &&
+            !command_line_flag(line, "--check", &a->check) &&
+            !command_line_flag(line, "--json", &a->json) &&
+            !command_line_flag(line, "--floor", &a->floor) &&
             !command_line_flag(line, "--help", &a->help))
             command_line_unknown(line);
     }
@@ -78,7 +88,8 @@ static bool make_request(const arguments *a, run_request *request, char *error, 
         wrong = "--dtype wants f32, f16 or bf16";
     if (wrong == NULL && request->op == RHUMB_OP_ROTATE && a->causal)
         wrong = "--causal goes with attention";
-    if (wrong == NULL && request->op == RHUMB_OP_ROTATE && request->offset_given && request->offset < 0)
+    if (wrong == NULL && request->op == RHUMB_OP_ROTATE && request->offset_given &&
+        request->offset < 0)
         wrong = "--offset of rotate wants 0 or more";
     if (wrong != NULL)
         snprintf(error, size, "%s", wrong);
@@ -94,7 +105,7 @@ static const rhumb_layer_kind *find_kind(const describe_report *report, const ch
     return NULL;
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Printing
  */
 static void print_step(const char *name, const run_step *step)
@@ -103,19 +114,20 @@ static void print_step(const char *name, const run_step *step)
 
     if (!step->ran)
         return;
-    printf("%-10s %s, %s%s, %.3f MB, %.2f GB/s", name, command_variant_name(step->properties.variant),
-           command_time_text(step->ns, time, sizeof time), step->host_clock ? " by the host's clock" : "",
-           step->bytes * 1e-6, step->bytes / step->ns);
+    printf(
+        "%-10s %s, %s%s, %.3f MB, %.2f GB/s", name, command_variant_name(step->properties.variant),
+        command_time_text(step->ns, time, sizeof time),
+        step->host_clock ? " by the host's clock" : "", step->bytes * 1e-6, step->bytes / step->ns);
     if (step->flops > 0.0)
         printf(", %.3f GFLOP, %.2f GFLOP/s", step->flops * 1e-9, step->flops / step->ns);
     printf(" (%s)\n", step->properties.reason);
     if (step->checked)
-        printf("%-10s max error %.2e, bound %.2e: %s\n", "  check", step->check.error, step->check.bound,
-               step->check.pass ? "pass" : "FAIL");
+        printf("%-10s max error %.2e, bound %.2e: %s\n", "  check", step->check.error,
+               step->check.bound, step->check.pass ? "pass" : "FAIL");
 }
 
-static void print_text(const gpu *g, const arguments *a, const run_request *request, const run_tensors *t,
-                       const run_steps *steps)
+static void print_text(const gpu *g, const arguments *a, const run_request *request,
+                       const run_tensors *t, const run_steps *steps)
 {
     const rhumb_layer_kind *kind = request->kind;
 
@@ -173,8 +185,8 @@ static void put_shape(cJSON *root, const char *name, const run_tensor *t)
         cJSON_AddItemToArray(list, cJSON_CreateNumber((double)t->shape[i]));
 }
 
-static int print_json(const gpu *g, const arguments *a, const run_request *request, const run_tensors *t,
-                      const run_steps *steps)
+static int print_json(const gpu *g, const arguments *a, const run_request *request,
+                      const run_tensors *t, const run_steps *steps)
 {
     cJSON *root = cJSON_CreateObject();
 
@@ -193,7 +205,7 @@ static int print_json(const gpu *g, const arguments *a, const run_request *reque
     return json_print(root);
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Running
  */
 static bool step_failed(const run_step *step)
@@ -209,7 +221,8 @@ static int finish(gpu *g, const arguments *a, const run_request *request, const 
     uint32_t messages = atomic_load(&g->validation_count);
 
     if (messages != 0)
-        return command_error("run", "%u validation messages, the first: %s", messages, g->validation_first);
+        return command_error("run", "%u validation messages, the first: %s", messages,
+                             g->validation_first);
     if (!failed && a->output != NULL && !run_write(a->output, t, &error))
         return command_error("run", "%s", error.line);
     if (a->json && print_json(g, a, request, t, steps) != 0)
@@ -251,7 +264,8 @@ static int run_layer(const arguments *a, run_request *request)
     int status;
 
     if (request->op == RHUMB_OP_ROTATE && request->kind->rotary == NULL)
-        return command_error("run", "rotate: layers of kind \"%s\" have no rotary embedding", request->kind->name);
+        return command_error("run", "rotate: layers of kind \"%s\" have no rotary embedding",
+                             request->kind->name);
     if (a->input != NULL ? !run_read(a->input, request, &t, &message)
                          : !run_draw((uint32_t)a->random, (uint64_t)a->seed, request, &t, &message))
         status = command_error("run", "%s", message.line);
@@ -275,8 +289,9 @@ static int run_config(const arguments *a, run_request *request)
     } else {
         request->kind = find_kind(report, a->kind);
         if (request->kind == NULL)
-            status = command_error("run", "--kind: the model has no layers \"%.60s\"; its first are \"%s\"",
-                                   a->kind != NULL ? a->kind : "", report->kinds[0].name);
+            status = command_error(
+                "run", "--kind: the model has no layers \"%.60s\"; its first are \"%s\"",
+                a->kind != NULL ? a->kind : "", report->kinds[0].name);
         else if (describe_beyond(request->kind, request->op) != NULL)
             status = command_error("run", "layers of kind \"%s\" have %s: not done here yet",
                                    request->kind->name,

@@ -21,9 +21,11 @@ static double *doubles(const run_tensor *t, tensor_error *message)
     return values;
 }
 
-static void add(gpu_operation *op, rhumb_view_id id, const run_tensor *t, const void *input, void *output)
+static void add(gpu_operation *op, rhumb_view_id id, const run_tensor *t, const void *input,
+                void *output)
 {
-    gpu_add_tensor(op, id, t->dtype, t->shape[0], t->shape[1], t->shape[2], t->shape[3], input, output);
+    gpu_add_tensor(op, id, t->dtype, t->shape[0], t->shape[1], t->shape[2], t->shape[3], input,
+                   output);
 }
 
 static bool run_operation(gpu *g, gpu_operation *op, run_step *step, tensor_error *message)
@@ -39,7 +41,7 @@ static bool run_operation(gpu *g, gpu_operation *op, run_step *step, tensor_erro
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Rotation
  */
 static void keep_worst(run_step *step, const verify_result *v)
@@ -52,8 +54,8 @@ static void keep_worst(run_step *step, const verify_result *v)
     step->checked = true;
 }
 
-static bool check_rotated(const ref_rope *rope, int32_t offset, const run_tensor *in, const run_tensor *out,
-                          run_step *step, tensor_error *message)
+static bool check_rotated(const ref_rope *rope, int32_t offset, const run_tensor *in,
+                          const run_tensor *out, run_step *step, tensor_error *message)
 {
     const uint32_t batch = (uint32_t)in->shape[0], heads = (uint32_t)in->shape[1];
     const uint32_t rows = (uint32_t)in->shape[2], head_dim = (uint32_t)in->shape[3];
@@ -82,7 +84,8 @@ static bool check_rotated(const ref_rope *rope, int32_t offset, const run_tensor
 }
 
 /* What of q and k is to be rotated: both by ROTATE, k by ATTENTION. */
-static bool rotate(gpu *g, const run_request *request, run_tensors *t, run_step *step, tensor_error *message)
+static bool rotate(gpu *g, const run_request *request, run_tensors *t, run_step *step,
+                   tensor_error *message)
 {
     const bool with_q = request->op == RHUMB_OP_ROTATE;
     const int32_t offset = with_q && request->offset_given ? request->offset : 0;
@@ -119,7 +122,7 @@ static bool rotate(gpu *g, const run_request *request, run_tensors *t, run_step 
            (!t->k.present || check_rotated(&rope, offset, &t->k, &t->k_out, step, message));
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Attention
  */
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
@@ -147,8 +150,8 @@ static double visible_part(const run_request *request, int64_t q_rows, int64_t k
     return pairs / ((double)q_rows * (double)k_rows);
 }
 
-static void describe_reference(const run_request *request, const run_tensors *t, const ref_rope *rope,
-                               ref_attention *r)
+static void describe_reference(const run_request *request, const run_tensors *t,
+                               const ref_rope *rope, ref_attention *r)
 {
     ref_attention_init(r, (uint32_t)t->q.shape[0], request->kind->heads, (uint32_t)t->q.shape[2],
                        (uint32_t)t->k.shape[2], request->kind->head_dim);
@@ -178,7 +181,8 @@ static bool check_attention(const run_request *request, const run_tensors *t, ru
 
     if (!done)
         fail(message, "no host memory for the reference");
-    if (done && request->kind->rotary != NULL && !verify_rope(request->kind->rotary, request->kind->head_dim, &rope))
+    if (done && request->kind->rotary != NULL &&
+        !verify_rope(request->kind->rotary, request->kind->head_dim, &rope))
         done = fail(message, "--check: the reference does not know this rotary scheme");
     if (done) {
         describe_reference(request, t, request->kind->rotary != NULL ? &rope : NULL, &reference);
@@ -189,7 +193,8 @@ static bool check_attention(const run_request *request, const run_tensors *t, ru
         done = ref_attend(&reference) == 0 || fail(message, "the reference refuses the attention");
     }
     if (done) {
-        verify_compare(t->o.dtype, t->o.data, o, t->o.count, verify_attention_scale(&reference), &result);
+        verify_compare(t->o.dtype, t->o.data, o, t->o.count, verify_attention_scale(&reference),
+                       &result);
         keep_worst(step, &result);
     }
     free(q);
@@ -199,7 +204,8 @@ static bool check_attention(const run_request *request, const run_tensors *t, ru
     return done;
 }
 
-static bool attend(gpu *g, const run_request *request, run_tensors *t, run_step *step, tensor_error *message)
+static bool attend(gpu *g, const run_request *request, run_tensors *t, run_step *step,
+                   tensor_error *message)
 {
     const rhumb_layer_kind *kind = request->kind;
     const run_tensor *keys = t->k_out.present ? &t->k_out : &t->k;

@@ -10,8 +10,8 @@
 
 void run_tensors_free(run_tensors *tensors)
 {
-    run_tensor *const all[] = {&tensors->q, &tensors->k, &tensors->v, &tensors->q_out, &tensors->k_out,
-                               &tensors->o};
+    run_tensor *const all[] = {&tensors->q,     &tensors->k,     &tensors->v,
+                               &tensors->q_out, &tensors->k_out, &tensors->o};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]->data);
@@ -34,7 +34,7 @@ bool run_tensor_make(run_tensor *t, rhumb_dtype dtype, uint32_t rank, const uint
     return t->data != NULL;
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Reading
  */
 
@@ -49,7 +49,8 @@ static bool take(const tensor *from, const run_request *request, uint32_t heads,
     tensor_shape_text(from, text, sizeof text);
     if (from->rank != 3 && from->rank != 4) {
         snprintf(message->line, sizeof message->line,
-                 "%s: wanted [B, heads, L, head_dim] or [heads, L, head_dim], it is %s", from->name, text);
+                 "%s: wanted [B, heads, L, head_dim] or [heads, L, head_dim], it is %s", from->name,
+                 text);
         return false;
     }
     for (uint32_t i = 0; i < from->rank; i++)
@@ -61,12 +62,14 @@ static bool take(const tensor *from, const run_request *request, uint32_t heads,
         return false;
     }
     if (shape[0] == 0 || shape[2] == 0 || shape[0] > UINT32_MAX || shape[2] > INT32_MAX) {
-        snprintf(message->line, sizeof message->line, "%s: wanted 1 to 2^31 - 1 rows, it is %s", from->name, text);
+        snprintf(message->line, sizeof message->line, "%s: wanted 1 to 2^31 - 1 rows, it is %s",
+                 from->name, text);
         return false;
     }
     if (from->dtype > TENSOR_BF16 && !(from->dtype == TENSOR_F64 && request->dtype_given)) {
-        snprintf(message->line, sizeof message->line, "%s: wanted F32, F16 or BF16%s, it is %s", from->name,
-                 from->dtype == TENSOR_F64 ? " (or --dtype to convert)" : "", tensor_dtype_name(from->dtype));
+        snprintf(message->line, sizeof message->line, "%s: wanted F32, F16 or BF16%s, it is %s",
+                 from->name, from->dtype == TENSOR_F64 ? " (or --dtype to convert)" : "",
+                 tensor_dtype_name(from->dtype));
         return false;
     }
     if (!request->dtype_given)
@@ -108,9 +111,11 @@ static bool take_all(const char *input, const tensor_list *list, const run_reque
     const tensor *v = find(list, 'v', &tensors->dotted);
 
     if (q == NULL || (attention && (k == NULL || v == NULL))) {
-        snprintf(message->line, sizeof message->line, "%.400s: %s needs tensors %s, there is no %s", input,
-                 command_op_name(request->op), attention ? "q, k, v" : "q (and k)",
-                 q == NULL ? "q" : k == NULL ? "k" : "v");
+        snprintf(message->line, sizeof message->line, "%.400s: %s needs tensors %s, there is no %s",
+                 input, command_op_name(request->op), attention ? "q, k, v" : "q (and k)",
+                 q == NULL   ? "q"
+                 : k == NULL ? "k"
+                             : "v");
         return false;
     }
     if (!take(q, request, kind->heads, kind->head_dim, &tensors->q, message))
@@ -130,12 +135,14 @@ static bool compare_shapes(const run_request *request, const run_tensors *t, ten
         return false;
     }
     if (request->op == RHUMB_OP_ROTATE && t->k.present && t->k.shape[2] != t->q.shape[2]) {
-        snprintf(message->line, sizeof message->line, "rotate turns the same rows of q and k: q has %llu, k has %llu",
+        snprintf(message->line, sizeof message->line,
+                 "rotate turns the same rows of q and k: q has %llu, k has %llu",
                  (unsigned long long)t->q.shape[2], (unsigned long long)t->k.shape[2]);
         return false;
     }
     if (t->v.present && (t->v.shape[0] != t->k.shape[0] || t->v.shape[2] != t->k.shape[2])) {
-        snprintf(message->line, sizeof message->line, "k is [%llu, %llu, %llu, ...], v is [%llu, %llu, %llu, ...]",
+        snprintf(message->line, sizeof message->line,
+                 "k is [%llu, %llu, %llu, ...], v is [%llu, %llu, %llu, ...]",
                  (unsigned long long)t->k.shape[0], (unsigned long long)t->k.shape[1],
                  (unsigned long long)t->k.shape[2], (unsigned long long)t->v.shape[0],
                  (unsigned long long)t->v.shape[1], (unsigned long long)t->v.shape[2]);
@@ -179,7 +186,8 @@ static bool read_list(const char *input, tensor_list *list, tensor_error *messag
     count = split_npy(input, paths);
     if (count == 0) {
         snprintf(message->line, sizeof message->line,
-                 "--input wants a .safetensors file or up to three .npy files with commas between, not \"%.200s\"",
+                 "--input wants a .safetensors file or up to three .npy files with commas between, "
+                 "not \"%.200s\"",
                  input);
         return false;
     }
@@ -190,21 +198,23 @@ static bool read_list(const char *input, tensor_list *list, tensor_error *messag
     return true;
 }
 
-bool run_read(const char *input, const run_request *request, run_tensors *tensors, tensor_error *message)
+bool run_read(const char *input, const run_request *request, run_tensors *tensors,
+              tensor_error *message)
 {
     tensor_list list = {0};
-    const bool done = read_list(input, &list, message) && take_all(input, &list, request, tensors, message) &&
+    const bool done = read_list(input, &list, message) &&
+                      take_all(input, &list, request, tensors, message) &&
                       compare_shapes(request, tensors, message);
 
     tensor_list_free(&list);
     return done;
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Drawing
  */
-static bool draw(uint64_t heads, uint64_t length, uint64_t head_dim, rhumb_dtype dtype, uint64_t seed,
-                 run_tensor *to, tensor_error *message)
+static bool draw(uint64_t heads, uint64_t length, uint64_t head_dim, rhumb_dtype dtype,
+                 uint64_t seed, run_tensor *to, tensor_error *message)
 {
     const uint64_t shape[4] = {1, heads, length, head_dim};
     tensor t = {.dtype = (tensor_dtype)dtype, .rank = 4};
@@ -224,12 +234,13 @@ bool run_draw(uint32_t length, uint64_t seed, const run_request *request, run_te
     const rhumb_layer_kind *kind = request->kind;
 
     return draw(kind->heads, length, kind->head_dim, request->dtype, seed, &tensors->q, message) &&
-           draw(kind->kv_heads, length, kind->head_dim, request->dtype, seed + 1, &tensors->k, message) &&
-           (request->op == RHUMB_OP_ROTATE ||
-            draw(kind->kv_heads, length, kind->head_dim, request->dtype, seed + 2, &tensors->v, message));
+           draw(kind->kv_heads, length, kind->head_dim, request->dtype, seed + 1, &tensors->k,
+                message) &&
+           (request->op == RHUMB_OP_ROTATE || draw(kind->kv_heads, length, kind->head_dim,
+                                                   request->dtype, seed + 2, &tensors->v, message));
 }
 
-/* ---------------------------------------------------------------------------------------------------
+/* ----------------------------------------------------------------------------------------------
  * Writing
  */
 bool run_check_output(const char *output, const run_request *request, const run_tensors *tensors,
@@ -245,7 +256,8 @@ bool run_check_output(const char *output, const run_request *request, const run_
     if (count != wanted) {
         snprintf(message->line, sizeof message->line,
                  "--output wants a .safetensors file or %s, not \"%.200s\"",
-                 wanted == 1 ? "one .npy file" : "two .npy files with a comma between (q and k)", output);
+                 wanted == 1 ? "one .npy file" : "two .npy files with a comma between (q and k)",
+                 output);
         return false;
     }
     if (tensors->q.dtype == RHUMB_BF16 || (wanted == 2 && tensors->k.dtype == RHUMB_BF16)) {
@@ -262,7 +274,8 @@ static bool put(tensor_list *list, const char *name, const run_tensor *from, ten
 
     if (!from->present)
         return true;
-    t = tensor_list_add(list, name, (tensor_dtype)from->dtype, from->rank, from->shape + 4 - from->rank, message);
+    t = tensor_list_add(list, name, (tensor_dtype)from->dtype, from->rank,
+                        from->shape + 4 - from->rank, message);
     if (t == NULL)
         return false;
     memcpy(t->data, from->data, (size_t)tensor_bytes(t));

@@ -55,9 +55,10 @@ typedef struct run_steps {
 
 /* Functions return RHUMB_OK, or an error with one line in `message`. */
 
-/* A safetensors file with q, k, v (or in.q, ...), or "q.npy,k.npy,v.npy". Attention needs all three, rotate
- * q alone. */
-bool run_read(const char *input, const run_request *request, run_tensors *tensors, tensor_error *message);
+/* A safetensors file with q, k, v (or in.q, ...), or "q.npy,k.npy,v.npy". Attention needs all
+ * three, rotate q alone. */
+bool run_read(const char *input, const run_request *request, run_tensors *tensors,
+              tensor_error *message);
 
 /* Normal numbers: one batch entry of `length` rows with the layer's heads. */
 bool run_draw(uint32_t length, uint64_t seed, const run_request *request, run_tensors *tensors,

@@ -11,7 +11,8 @@ void verify_widen(rhumb_dtype dtype, const void *elements, uint64_t count, doubl
         if (dtype == RHUMB_F32)
             values[i] = (double)f32[i];
         else
-            values[i] = dtype == RHUMB_F16 ? ref_double_from_f16(bits[i]) : ref_double_from_bf16(bits[i]);
+            values[i] = dtype == RHUMB_F16 ? ref_double_from_f16(bits[i])
+                                           : ref_double_from_bf16(bits[i]);
     }
 }
 
@@ -24,7 +25,8 @@ void verify_narrow(rhumb_dtype dtype, const double *values, uint64_t count, void
         if (dtype == RHUMB_F32)
             f32[i] = (float)values[i];
         else
-            bits[i] = dtype == RHUMB_F16 ? ref_f16_from_double(values[i]) : ref_bf16_from_double(values[i]);
+            bits[i] = dtype == RHUMB_F16 ? ref_f16_from_double(values[i])
+                                         : ref_bf16_from_double(values[i]);
     }
 }
 
@@ -125,7 +127,8 @@ bool verify_rope(const void *rotary, uint32_t head_dim, ref_rope *rope)
         return false;
     ref_rope_init(rope, source->rotary_dim == RHUMB_WHOLE_HEAD ? head_dim - source->rotary_offset
                                                                : source->rotary_dim);
-    rope->pairing = source->pairing == RHUMB_PAIRING_HALF ? REF_PAIRING_HALF : REF_PAIRING_INTERLEAVED;
+    rope->pairing = source->pairing == RHUMB_PAIRING_HALF ? REF_PAIRING_HALF
+                                                          : REF_PAIRING_INTERLEAVED;
     rope->rotary_offset = source->rotary_offset;
     rope->base = source->base;
     rope->factor = source->scaling == RHUMB_ROPE_SCALING_LINEAR ? source->factor : 1.0;

@@ -11,6 +11,8 @@
  *                rhumb_write_bindings  bytes for a second uniform range that the host owns
  *     record     rhumb_record          into the host's command buffer
  *
+ * A host that does not trust a driver asks for the known-answer self-test before its first plan.
+ *
  * One plan serves all layers of a model; only the bindings differ.
  *
  * Conventions
@@ -63,7 +65,8 @@ typedef enum rhumb_result {
                                        required view */
     RHUMB_ERROR_VERSION = -2,       /* wrong type, unknown next, struct_size larger than
                                        the library's */
-    RHUMB_ERROR_UNSUPPORTED = -3,   /* legal values that no kernel combines */
+    RHUMB_ERROR_UNSUPPORTED = -3,   /* legal values that no kernel combines, or none that passed
+                                       the self-test */
     RHUMB_ERROR_LIMIT = -4,         /* a limit of the device, of the clamp or of the plan; with
                                        its numbers */
     RHUMB_ERROR_HOST_MEMORY = -5,
@@ -95,6 +98,9 @@ typedef enum rhumb_type {
     RHUMB_TYPE_DISPATCH = 11,
     RHUMB_TYPE_LAYER_KIND = 12,
     RHUMB_TYPE_KEYS_INFO = 13,
+    RHUMB_TYPE_SELF_TEST_PROPERTIES = 14,
+    RHUMB_TYPE_SELF_TEST_INFO = 15,
+    RHUMB_TYPE_SELF_TEST_RESULT = 16,
     RHUMB_TYPE_SCHEME_FIRST = 1000, /* scheme structs: rhumb_schemes.h */
 } rhumb_type;
 
@@ -196,6 +202,8 @@ static inline void rhumb_init_allocator(rhumb_allocator *s)
 
 typedef enum rhumb_log_level {
     RHUMB_LOG_INFO = 0, /* a variant was chosen, and why */
+    /* The line of an error that a call returns; of a standalone context also the messages of the
+     * validation layer, which begin with "validation: ". */
     RHUMB_LOG_ERROR = 1,
 } rhumb_log_level;
 
@@ -307,8 +315,8 @@ RHUMB_API rhumb_result rhumb_get_device_handles(const rhumb_context *context,
 
 RHUMB_API rhumb_result rhumb_get_limits(const rhumb_context *context, rhumb_limits *limits);
 
-/* Plans and bindings of the context must have been destroyed. NULL is allowed. A standalone context
- * waits for its device first. */
+/* Plans, bindings and self-tests of the context must have been destroyed. NULL is allowed. A
+ * standalone context waits for its device first. */
 RHUMB_API void rhumb_destroy_context(rhumb_context *context);
 
 /* The line left by the calling thread's last failing call on this context (NULL: by a failing
@@ -552,8 +560,9 @@ static inline void rhumb_init_bindings_info(rhumb_bindings_info *s)
 }
 
 /* Validates every view against the plan and the limits. Errors: ARGUMENT (a view missing, unknown
- * or twice; shape, stride, offset; beyond its buffer; overlap), LIMIT (range, lengths beyond the
- * plan's), VERSION, HOST_MEMORY, DEVICE_MEMORY. On error *bindings is NULL. */
+ * or twice; shape, stride, offset; beyond its buffer; overlap), LIMIT (range), UNSUPPORTED
+ * (alignment, after a failed self-test), VERSION, HOST_MEMORY, DEVICE_MEMORY. On error *bindings is
+ * NULL. Views may be longer than the plan's maximum lengths; what a record asks for may not. */
 RHUMB_API rhumb_result rhumb_create_bindings(const rhumb_plan *plan,
                                              const rhumb_bindings_info *info,
                                              rhumb_bindings **bindings);
@@ -608,6 +617,121 @@ static inline void rhumb_init_dispatch(rhumb_dispatch *s)
  * Thread-safety: as Vulkan: one thread at a time for one command buffer. */
 RHUMB_API rhumb_result rhumb_record(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
                                     const rhumb_dispatch *dispatch);
+
+/* -------------------------------------------------------------------------------------------------
+ * Self-test
+ *
+ * Finds devices and drivers that compute wrongly: small operations with known answers, one for each
+ * kernel that plans of this context could get. Runs only when the host asks, on the host's memory,
+ * in the host's command buffer:
+ *
+ *     rhumb_query_self_test    how many bytes of a buffer it needs
+ *     rhumb_create_self_test   compiles, and writes inputs into the host's mapping of these bytes
+ *     rhumb_record_self_test   into a command buffer; the host submits it and waits
+ *     rhumb_read_self_test     compares; kernels with a wrong answer are avoided from now on
+ *
+ * Plans of the context that are made afterwards take another kernel, and plan_properties.reason
+ * says so: scalar rotation for vector rotation; the tile without shuffles for the one with them;
+ * the generic form for a tile; a tile or the generic form for decode. Where nothing is left, of all
+ * or of the form that plan_info.variant names, they are UNSUPPORTED. Where the form for any
+ * alignment (scalar, generic) is avoided, a plan of a fast form works, and create_bindings refuses
+ * rows that start at no multiple of 4 elements: UNSUPPORTED. Plans made before keep their kernels:
+ * run the test first, or make them again. What is avoided stays so as long as the context lives.
+ *
+ * Covered: both pairings, alignments and places (Q in place in f32, K out of place in f16),
+ * positions from -(2^31 - 1) to 2^31 - 1; causal attention with 3 query heads a kv head, Q and O in
+ * f32, K and V in f16, lengths that are multiples of no tile. Not covered: other head sizes than
+ * the few that are used, bf16, position and length views of attention, rotation inside attention.
+ */
+typedef enum rhumb_self_test_kernel { /* bits of a mask */
+    RHUMB_SELF_TEST_ROTATE = 1,            /* scalar accesses, any alignment */
+    RHUMB_SELF_TEST_ROTATE_VECTOR = 2,     /* rows at multiples of 4 elements */
+    RHUMB_SELF_TEST_ATTENTION_GENERIC = 4,
+    RHUMB_SELF_TEST_ATTENTION_TILE = 8,    /* row maxima through shared memory */
+    RHUMB_SELF_TEST_ATTENTION_TILE_SUBGROUP = 16, /* row maxima by shuffles */
+    RHUMB_SELF_TEST_ATTENTION_DECODE = 32,
+} rhumb_self_test_kernel;
+
+typedef struct rhumb_self_test_properties {
+    RHUMB_HEADER;
+    uint64_t buffer_size;    /* bytes; some 300 KiB, more where alignments are above 256 */
+    uint64_t alignment;      /* of their offset in the VkBuffer */
+    uint32_t kernels;        /* rhumb_self_test_kernel: those that will be tested */
+    uint32_t pipeline_count; /* that create_self_test compiles at most */
+} rhumb_self_test_properties;
+
+static inline void rhumb_init_self_test_properties(rhumb_self_test_properties *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_SELF_TEST_PROPERTIES);
+}
+
+/* Errors: ARGUMENT (no context), VERSION. */
+RHUMB_API rhumb_result rhumb_query_self_test(const rhumb_context *context,
+                                             rhumb_self_test_properties *properties);
+
+/* Plans, bindings and the place of the answers. Thread-safety: one thread at a time for one
+ * self-test; the context meanwhile as ever. */
+typedef struct rhumb_self_test rhumb_self_test;
+
+/* The buffer and the mapping stay the host's, and must stay until rhumb_read_self_test has
+ * returned. */
+typedef struct rhumb_self_test_info {
+    RHUMB_HEADER;
+    VkBuffer buffer;      /* VK_BUFFER_USAGE_STORAGE_BUFFER_BIT and _UNIFORM_BUFFER_BIT */
+    uint64_t buffer_size; /* bytes of the VkBuffer */
+    uint64_t offset;      /* of the bytes lent; a multiple of properties.alignment, below 4 GiB with
+                             properties.buffer_size */
+    void *memory;         /* where the host has mapped the byte at `offset`; written by create,
+                             read by read_self_test */
+} rhumb_self_test_info;
+
+static inline void rhumb_init_self_test_info(rhumb_self_test_info *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_SELF_TEST_INFO);
+}
+
+/* Compiles, as rhumb_create_plan; also kernels that are avoided already. Where the memory is not
+ * coherent the host flushes it afterwards. Errors: ARGUMENT (no context, buffer or memory; a wrong
+ * offset; too few bytes), LIMIT (a clamp below 128 work groups), and those of rhumb_create_plan and
+ * rhumb_create_bindings. On error *test is NULL, and no byte has been written. */
+RHUMB_API rhumb_result rhumb_create_self_test(rhumb_context *context,
+                                              const rhumb_self_test_info *info,
+                                              rhumb_self_test **test);
+
+/* Records some 8 small dispatches, as rhumb_record does: same state clobbered, no allocation, no
+ * lock. Its dispatches need no barrier between them; the host places those around: before, from
+ * VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_WRITE_BIT (a submission has it built in); after, from
+ * VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT to VK_ACCESS_HOST_READ_BIT.
+ * Once for a test, and the commands run once: some work is in place. Errors: ARGUMENT (no command
+ * buffer or test; recorded before), DEVICE_LOST; then nothing has been recorded. */
+RHUMB_API rhumb_result rhumb_record_self_test(VkCommandBuffer command_buffer,
+                                              rhumb_self_test *test);
+
+typedef struct rhumb_self_test_result {
+    RHUMB_HEADER;
+    uint32_t tested;    /* rhumb_self_test_kernel */
+    uint32_t failed;    /* of these: wrong answers, avoided from now on */
+    double worst_error; /* the largest beside the rounding of float16, as a part of its bound: 1 and
+                           below has passed. INFINITY for NaN */
+    char text[192];     /* one line: the first wrong answer with kernel, element, got and want, or
+                           how many kernels have passed */
+} rhumb_self_test_result;
+
+static inline void rhumb_init_self_test_result(rhumb_self_test_result *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_SELF_TEST_RESULT);
+}
+
+/* When the GPU is done (where the memory is not coherent the host invalidates it first): compares
+ * with answers that are computed here, in double. Too early, and what has not been written yet
+ * counts as wrong. RHUMB_OK also with wrong answers: look at result.failed. Each operation that has
+ * some is a line of the log (RHUMB_LOG_ERROR). Changes nothing in the memory, and may be called
+ * again. Errors: ARGUMENT (no test; not recorded), VERSION, DEVICE_LOST; then nothing is
+ * avoided. */
+RHUMB_API rhumb_result rhumb_read_self_test(rhumb_self_test *test, rhumb_self_test_result *result);
+
+/* The GPU must be done with it. NULL is allowed. */
+RHUMB_API void rhumb_destroy_self_test(rhumb_self_test *test);
 
 /* -------------------------------------------------------------------------------------------------
  * Cache
@@ -759,6 +883,12 @@ typedef struct rhumb_api {
     rhumb_result (*rotary_frequencies)(const void *, uint32_t, uint32_t, double *, uint32_t,
                                        uint32_t *, double *);
     rhumb_result (*keys_stale)(const rhumb_plan *, uint32_t, uint32_t, uint32_t *);
+    rhumb_result (*query_self_test)(const rhumb_context *, rhumb_self_test_properties *);
+    rhumb_result (*create_self_test)(rhumb_context *, const rhumb_self_test_info *,
+                                     rhumb_self_test **);
+    rhumb_result (*record_self_test)(VkCommandBuffer, rhumb_self_test *);
+    rhumb_result (*read_self_test)(rhumb_self_test *, rhumb_self_test_result *);
+    void (*destroy_self_test)(rhumb_self_test *);
 } rhumb_api;
 
 typedef const rhumb_api *(*rhumb_get_api_fn)(uint32_t abi_major);

@@ -154,7 +154,7 @@ void main()
         if (in_range && constants.mask_order == MASK_ORDER_POSITION)
             p = position_k(tile.b, uint(key));
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            bool visible = in_range && distance_visible(row_pos[r] - p);
+            bool visible = in_range && position_visible(row_pos[r], p);
             float s = visible ? sums[stream * ROWS + r] : LOWEST;
             float new_max = max(row_max[r], s);
             float shrink = exp2(row_max[r] - new_max);

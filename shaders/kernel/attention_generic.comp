@@ -53,9 +53,7 @@ void load_rows(uint lane)
         rows[d] = x * constants.scale_log2;
     }
     barrier();
-    if (PAIRING == PAIRING_NONE)
-        return;
-    uint pairs = constants.rotary_dim / 2u;
+    uint pairs = PAIRING == PAIRING_NONE ? 0u : constants.rotary_dim / 2u;
     for (uint i = lane; i < pairs; i += GENERIC_INVOCATIONS) {
         uint first = constants.rotary_offset + (PAIRING == PAIRING_HALF ? i : 2u * i);
         uint second = first + (PAIRING == PAIRING_HALF ? pairs : 1u);
@@ -97,7 +95,7 @@ vec4 masked_scores(uint j, uint key)
         s += partial[part * GENERIC_KEYS + key];
     int p = constants.mask_order == MASK_ORDER_POSITION ? position_k(tile.b, j) : int(j);
     [[unroll]] for (uint r = 0u; r < 4u; r++)
-        s[r] = distance_visible(row_pos[r] - p) ? s[r] : LOWEST;
+        s[r] = position_visible(row_pos[r], p) ? s[r] : LOWEST;
     return s;
 }
 

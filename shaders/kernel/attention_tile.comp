@@ -239,7 +239,7 @@ void main()
                 if (in_range && constants.mask_order == MASK_ORDER_POSITION)
                     p = position_k(tile.b, uint(key));
                 [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                    s[j][r] = in_range && distance_visible(row_pos[r] - p) ? s[j][r] : LOWEST;
+                    s[j][r] = in_range && position_visible(row_pos[r], p) ? s[j][r] : LOWEST;
             }
         }
 

@@ -15,6 +15,7 @@
 //   name_store4_aligned(e, v), name_store2_aligned(e, v)
 //   name_store_bits(e, bits), name_store_quad_aligned(e, quad)
 //   name_at(b, h, l)
+// RHUMB_COUNT_VIEW(name, ID) defines name_add(count): an atomic sum in the view's only element.
 // A 16-bit element that shares its word with elements of others is written by two atomics that
 // leave the other half alone at every moment.
 //
@@ -110,6 +111,13 @@ uint pack2(uint dtype, vec2 v)
     {                                                                                              \
         uvec4 v = bindings.view[ID];                                                               \
         return v.w + b * v.x + h * v.y + l * v.z;                                                  \
+    }
+
+#define RHUMB_COUNT_VIEW(name, ID)                                                                 \
+    layout(constant_id = SPEC_SLOT + ID) const uint name##_slot = 0u;                              \
+    void name##_add(uint count)                                                                    \
+    {                                                                                              \
+        atomicAdd(atomics[name##_slot].d[bindings.view[ID].w], count);                             \
     }
 
 #define RHUMB_READ_VIEW(name, ID)                                                                  \

@@ -1,11 +1,10 @@
 // Lengths, positions and visibility.
 //
-// Row a of Q (0-based in its batch entry) and key j. pos_q - pos_k, "how far in the past the key
-// lies", is
-//   INDEX order      (a + q_offset) - j
-//   POSITION order   POSITIONS_Q[b, a] - POSITIONS_K[b, j]
-// and key j is visible to row a iff that distance d satisfies
-//   d >= 0 (causal), d < window_left, -d <= window_right, and j < k_length.
+// Row a of Q (0-based in its batch entry) and key j have the positions
+//   INDEX order      pos_q = a + q_offset,         pos_k = j
+//   POSITION order   pos_q = POSITIONS_Q[b, a],    pos_k = POSITIONS_K[b, j]
+// and key j is visible to row a iff j < k_length, pos_k <= pos_q (causal),
+//   pos_q - pos_k < window_left and pos_k - pos_q <= window_right.
 
 #define UNSET (-2147483647 - 1)
 #define NO_WINDOW 2147483647
@@ -14,7 +13,7 @@ RHUMB_READ_VIEW(positions_q, VIEW_POSITIONS_Q)
 RHUMB_READ_VIEW(positions_k, VIEW_POSITIONS_K)
 RHUMB_READ_VIEW(lengths, VIEW_LENGTHS)
 layout(constant_id = SPEC_ROTARY) const uint ROTARY = 0u;
-layout(constant_id = SPEC_SLOT + VIEW_STATUS) const uint status_slot = 0u;
+RHUMB_COUNT_VIEW(status, VIEW_STATUS)
 
 struct Lengths {
     int q;
@@ -52,7 +51,7 @@ Lengths lengths_of(uint b, bool has_keys, bool first)
                 clamped++;
         }
         if (first && clamped != 0u && has_view(VIEW_STATUS))
-            atomicAdd(atomics[status_slot].d[bindings.view[VIEW_STATUS].w], clamped);
+            status_add(clamped);
     }
     if (n.q_offset == UNSET)
         n.q_offset = has_keys ? n.k - n.q : 0;
@@ -81,11 +80,14 @@ int position_k(uint b, uint j)
                                       : int(j);
 }
 
-bool distance_visible(int d)
+// The distance of two ints may need 32 bits without a sign.
+bool position_visible(int pos_q, int pos_k)
 {
-    return ((push.flags & FLAG_CAUSAL) == 0u || d >= 0) &&
-           (push.window_left == NO_WINDOW || d < push.window_left) &&
-           (push.window_right == NO_WINDOW || -d <= push.window_right);
+    if (pos_k > pos_q)
+        return (push.flags & FLAG_CAUSAL) == 0u &&
+               (push.window_right == NO_WINDOW ||
+                uint(pos_k) - uint(pos_q) <= uint(push.window_right));
+    return push.window_left == NO_WINDOW || uint(pos_q) - uint(pos_k) < uint(push.window_left);
 }
 
 // Keys that any of the rows [first_row, last_row] may see in INDEX order: [x, y). In POSITION order
@@ -117,7 +119,6 @@ bool all_visible(uint first_row, uint last_row, int first_key, int count, Length
         return true;
     if (constants.mask_order == MASK_ORDER_POSITION)
         return false;
-    int nearest = int(first_row) + n.q_offset - (first_key + count - 1);
-    int farthest = int(last_row) + n.q_offset - first_key;
-    return distance_visible(nearest) && distance_visible(farthest);
+    return position_visible(int(first_row) + n.q_offset, first_key + count - 1) &&
+           position_visible(int(last_row) + n.q_offset, first_key);
 }

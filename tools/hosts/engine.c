@@ -169,8 +169,8 @@ void engine_finish(engine *e)
         .pCommandBuffers = &e->commands,
     };
 
-    vkCmdPipelineBarrier(e->commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
-                         &barrier, 0, NULL, 0, NULL);
+    vkCmdPipelineBarrier(e->commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                         VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
     must(vkEndCommandBuffer(e->commands), "vkEndCommandBuffer");
     must(vkQueueSubmit(e->queue, 1, &submit, VK_NULL_HANDLE), "vkQueueSubmit");
     must(vkQueueWaitIdle(e->queue), "vkQueueWaitIdle");

@@ -1,6 +1,6 @@
-/* A stand-in for what an engine has anyway: a Vulkan device, mapped buffers, a command buffer. Plain
- * Vulkan through the loader; nothing of rhumb. Every function ends the program with a line on stderr when
- * Vulkan refuses. */
+/* A stand-in for what an engine has anyway: a Vulkan device, mapped buffers, a command buffer.
+ * Plain Vulkan through the loader; nothing of rhumb. Every function ends the program with a line on
+ * stderr when Vulkan refuses. */
 #ifndef ENGINE_H
 #define ENGINE_H
 

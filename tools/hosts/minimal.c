@@ -3,7 +3,8 @@
 #include <rhumb/rhumb_schemes.h>
 #define TRY(call) if ((call) != RHUMB_OK) goto done
 
-int rotate(engine *e, engine_buffer *q, engine_buffer *k, engine_buffer *blocks, int first, int tokens)
+int rotate(engine *e, engine_buffer *q, engine_buffer *k, engine_buffer *blocks, int first,
+           int tokens)
 {
     rhumb_context *context = NULL;
     rhumb_plan *plan = NULL;
@@ -24,15 +25,15 @@ int rotate(engine *e, engine_buffer *q, engine_buffer *k, engine_buffer *blocks,
     rhumb_init_plan_info(&info, RHUMB_OP_ROTATE);
     info.rotary = &rope;
     info.heads = HEADS;
-    info.head_dim = HEAD_DIM;
+    info.head_dim = DIM;
     info.max_q_length = ROWS;
     info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K);
     TRY(rhumb_create_plan(context, &info, &plan));
     TRY(rhumb_write_constants(plan, 0, 0, blocks->mapped, BLOCK));
 
     rhumb_view views[2]; /* once for the buffers of a layer */
-    rhumb_init_view(&views[0], RHUMB_VIEW_Q, RHUMB_F32, q->buffer, q->size, 1, HEADS, ROWS, HEAD_DIM);
-    rhumb_init_view(&views[1], RHUMB_VIEW_K, RHUMB_F32, k->buffer, k->size, 1, HEADS, ROWS, HEAD_DIM);
+    rhumb_init_view(&views[0], RHUMB_VIEW_Q, RHUMB_F32, q->buffer, q->size, 1, HEADS, ROWS, DIM);
+    rhumb_init_view(&views[1], RHUMB_VIEW_K, RHUMB_F32, k->buffer, k->size, 1, HEADS, ROWS, DIM);
     rhumb_bindings_info use;
     rhumb_init_bindings_info(&use);
     use.views = views;

@@ -7,12 +7,13 @@
 enum {
     HEADS = 32,
     ROWS = 512,
-    HEAD_DIM = 128,
+    DIM = 128,
     BLOCK = 16384, /* bytes for either block; `blocks` has two: constants, then bindings */
 };
 
-/* Rotates rows 0 to tokens - 1 of q and k, f32 [1, HEADS, ROWS, HEAD_DIM], to positions first, first + 1
- * and so on. 0, or 1 after a line on stderr. */
-int rotate(engine *e, engine_buffer *q, engine_buffer *k, engine_buffer *blocks, int first, int tokens);
+/* Rotates rows 0 to tokens - 1 of q and k, f32 [1, HEADS, ROWS, DIM], to positions first,
+ * first + 1 and so on. 0, or 1 after a line on stderr. */
+int rotate(engine *e, engine_buffer *q, engine_buffer *k, engine_buffer *blocks, int first,
+           int tokens);
 
 #endif

@@ -1,4 +1,5 @@
-/* The engine's side of the example: buffers with known numbers, and whether they turned as they should. */
+/* The engine's side of the example: buffers with known numbers, and whether they turned as they
+ * should. */
 #include "minimal.h"
 
 #include <math.h>
@@ -9,14 +10,14 @@ enum {
     TOKENS = 5,
 };
 
-/* Every head and row begins as (1, 0, 0, ...): channel 0 turns by the position, with frequency 1, into
- * channel HEAD_DIM / 2. */
+/* Every head and row begins as (1, 0, 0, ...): channel 0 turns by the position, with frequency 1,
+ * into channel DIM / 2. */
 static void fill(engine_buffer *buffer)
 {
     float *x = buffer->mapped;
 
     for (int i = 0; i < HEADS * ROWS; i++)
-        x[i * HEAD_DIM] = 1.0f;
+        x[i * DIM] = 1.0f;
 }
 
 static int check(const engine_buffer *buffer)
@@ -27,8 +28,8 @@ static int check(const engine_buffer *buffer)
     for (int i = 0; i < HEADS * ROWS; i++) {
         const int row = i % ROWS;
         const double angle = row < TOKENS ? FIRST + row : 0.0;
-        wrong += !(fabs((double)x[i * HEAD_DIM] - cos(angle)) < 1e-5);
-        wrong += !(fabs((double)x[i * HEAD_DIM + HEAD_DIM / 2] - sin(angle)) < 1e-5);
+        wrong += !(fabs((double)x[i * DIM] - cos(angle)) < 1e-5);
+        wrong += !(fabs((double)x[i * DIM + DIM / 2] - sin(angle)) < 1e-5);
     }
     return wrong;
 }
@@ -36,8 +37,8 @@ static int check(const engine_buffer *buffer)
 int main(void)
 {
     engine e = engine_open();
-    engine_buffer q = engine_make_buffer(&e, sizeof(float) * HEADS * ROWS * HEAD_DIM);
-    engine_buffer k = engine_make_buffer(&e, sizeof(float) * HEADS * ROWS * HEAD_DIM);
+    engine_buffer q = engine_make_buffer(&e, sizeof(float) * HEADS * ROWS * DIM);
+    engine_buffer k = engine_make_buffer(&e, sizeof(float) * HEADS * ROWS * DIM);
     engine_buffer blocks = engine_make_buffer(&e, 2 * BLOCK);
     const float *x = q.mapped;
     int wrong;
@@ -47,7 +48,7 @@ int main(void)
     wrong = rotate(&e, &q, &k, &blocks, FIRST, TOKENS);
     wrong += check(&q) + check(&k);
     printf("(1, 0) at position %d turned to (%.6f, %.6f); %d wrong\n", FIRST, (double)x[0],
-           (double)x[HEAD_DIM / 2], wrong);
+           (double)x[DIM / 2], wrong);
     engine_free_buffer(&e, &q);
     engine_free_buffer(&e, &k);
     engine_free_buffer(&e, &blocks);
