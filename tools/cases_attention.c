@@ -197,8 +197,15 @@ static int attend_on_reference(case_file *c, const rope_case *r, const attention
  * Device
  */
 
+/* How the device rotates. */
+typedef struct rotation {
+    const void *rotary;
+    uint32_t axes;
+    uint32_t length;
+} rotation;
+
 /* ROTATE of the key-sized or query-sized tensor `x` into `data`. */
-static int rotate_before(case_file *c, const rope_case *r, const char *who, bool key,
+static int rotate_before(case_file *c, const rotation *r, const char *who, bool key,
                          const tensor *x, const int32_t *positions, float *data)
 {
     const rhumb_view_id in = key ? RHUMB_VIEW_K : RHUMB_VIEW_Q;
@@ -207,26 +214,26 @@ static int rotate_before(case_file *c, const rope_case *r, const char *who, bool
     gpu_operation op;
 
     gpu_init_operation(&op, RHUMB_OP_ROTATE);
-    op.info.rotary = &r->device;
+    op.info.rotary = r->rotary;
     op.info.heads = (uint32_t)s[1];
     op.info.head_dim = (uint32_t)s[3];
     op.info.max_q_length = (uint32_t)s[2];
-    op.new_length = (uint32_t)r->rope.length;
+    op.new_length = r->length;
     gpu_add_tensor(&op, in, RHUMB_F32, s[0], s[1], s[2], s[3], x->data, NULL);
     gpu_add_tensor(&op, out, RHUMB_F32, s[0], s[1], s[2], s[3], NULL, data);
-    gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, 1, s[0], s[2], positions, NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, r->axes, s[0], s[2], positions, NULL);
     return case_run_device(c, who, &op);
 }
 
-/* rotary NULL: q has been rotated. */
-static int attend_once(case_file *c, const rope_case *r, const attention_case *t, const char *who,
-                       const rhumb_rope *rotary, const float *q, const float *k, tensor *o)
+/* r NULL: q has been rotated. A mask by position goes by the first row of positions. */
+static int attend_once(case_file *c, const attention_case *t, const char *who, const rotation *r,
+                       const float *q, const float *k, tensor *o)
 {
     const uint64_t *sq = t->q->shape, *sk = t->k->shape, *sv = t->v->shape;
     gpu_operation op;
 
     gpu_init_operation(&op, RHUMB_OP_ATTENTION);
-    op.info.rotary = rotary;
+    op.info.rotary = r != NULL ? r->rotary : NULL;
     op.info.heads = (uint32_t)sq[1];
     op.info.kv_heads = (uint32_t)sk[1];
     op.info.head_dim = (uint32_t)sq[3];
@@ -235,15 +242,15 @@ static int attend_once(case_file *c, const rope_case *r, const attention_case *t
     op.info.max_k_length = (uint32_t)sk[2];
     op.info.scale = (float)t->scale;
     op.info.mask_order = t->by_index ? RHUMB_MASK_ORDER_INDEX : RHUMB_MASK_ORDER_POSITION;
-    op.new_length = (uint32_t)r->rope.length;
+    op.new_length = r != NULL ? r->length : 0;
     op.dispatch.causal = t->causal;
     op.dispatch.window_left = t->window;
     gpu_add_tensor(&op, RHUMB_VIEW_Q, RHUMB_F32, sq[0], sq[1], sq[2], sq[3], q, NULL);
     gpu_add_tensor(&op, RHUMB_VIEW_K, RHUMB_F32, sk[0], sk[1], sk[2], sk[3], k, NULL);
     gpu_add_tensor(&op, RHUMB_VIEW_V, RHUMB_F32, sv[0], sv[1], sv[2], sv[3], t->v->data, NULL);
     gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, sq[0], sq[1], sq[2], sv[3], NULL, o->data);
-    gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, 1, sq[0], sq[2], t->positions_q,
-                   NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, r != NULL ? r->axes : 1, sq[0], sq[2],
+                   t->positions_q, NULL);
     gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_K, RHUMB_I32, 1, 1, sk[0], sk[2], t->positions_k,
                    NULL);
     if (case_run_device(c, who, &op) != 0)
@@ -251,9 +258,10 @@ static int attend_once(case_file *c, const rope_case *r, const attention_case *t
     return case_compare_tensor(c, who, t->golden, o);
 }
 
-/* Two ways to the same numbers: Q rotated when attention loads it, and Q rotated by ROTATE. */
-static int attend_on_device(case_file *c, const rope_case *r, const attention_case *t)
+int case_attend_on_device(case_file *c, const attention_case *t, const void *rotary, uint32_t axes,
+                          uint32_t length)
 {
+    const rotation r = {rotary, axes, length};
     tensor_list store = {0};
     float *k, *q;
     tensor *o;
@@ -268,11 +276,11 @@ static int attend_on_device(case_file *c, const rope_case *r, const attention_ca
     k = store.items[0].data;
     q = store.items[1].data;
     o = &store.items[2];
-    if (rotate_before(c, r, "rotate K", true, t->k, t->positions_k, k) != 0 ||
-        attend_once(c, r, t, "device: Q rotated inside", &r->device, t->q->data, k, o) != 0 ||
-        rotate_before(c, r, "rotate Q", false, t->q, t->positions_q, q) != 0)
+    if (rotate_before(c, &r, "rotate K", true, t->k, t->positions_k, k) != 0 ||
+        attend_once(c, t, "device: Q rotated inside", &r, t->q->data, k, o) != 0 ||
+        rotate_before(c, &r, "rotate Q", false, t->q, t->positions_q, q) != 0)
         goto fail;
-    result = attend_once(c, r, t, "device: Q rotated before", NULL, q, k, o);
+    result = attend_once(c, t, "device: Q rotated before", NULL, q, k, o);
 
 fail:
     tensor_list_free(&store);
@@ -299,7 +307,9 @@ int case_run_rope_attention(case_file *c, rope_case *r)
         }
     }
     if (result == 0 && c->device != NULL)
-        result = scores_only(c) ? case_reference_only(c, "op scores") : attend_on_device(c, r, &t);
+        result = scores_only(c) ? case_reference_only(c, "op scores")
+                                : case_attend_on_device(c, &t, &r->device, 1,
+                                                        (uint32_t)r->rope.length);
     case_free_attention(&t);
     return result;
 }

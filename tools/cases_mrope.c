@@ -30,6 +30,8 @@ static const tensor_row rotate_rows[] = {
 typedef struct mrope_case {
     rope_case base;
     uint32_t *pair_axis; /* R/2 */
+    bool by_sections;
+    rhumb_mrope device; /* by_sections */
 } mrope_case;
 
 /* ------------------------------------------------------------------------------------------------
@@ -82,6 +84,33 @@ static int read_rule(case_file *c, bool ggml, ref_section_rule *rule)
     return 0;
 }
 
+static void set_device(mrope_case *t, ref_section_rule rule, const uint32_t *sections)
+{
+    static const rhumb_mrope_order orders[] = {
+        [REF_SECTIONS_BLOCKS] = RHUMB_MROPE_BLOCKS,
+        [REF_SECTIONS_INTERLEAVED] = RHUMB_MROPE_INTERLEAVED,
+        [REF_SECTIONS_ERNIE] = RHUMB_MROPE_ALTERNATING,
+        [REF_SECTIONS_GGML_BLOCKS] = RHUMB_MROPE_BLOCKS,
+        [REF_SECTIONS_GGML_INTERLEAVED] = RHUMB_MROPE_INTERLEAVED_EXTRA,
+    };
+
+    rhumb_init_mrope(&t->device);
+    t->device.rope = &t->base.device;
+    t->device.order = orders[rule];
+    memcpy(t->device.sections, sections, sizeof t->device.sections);
+}
+
+/* Rows of positions that pairs use: the fourth is not bound where none does. */
+static uint32_t device_axes(const mrope_case *t)
+{
+    uint32_t i;
+
+    for (i = 0; i < t->base.rope.rotary_dim / 2; i++)
+        if (t->pair_axis[i] == 3)
+            return 4;
+    return 3;
+}
+
 /* The axis of each pair by the sections, and by `pair_axis` where that is given: it decides, and
  * must not contradict them. */
 static int read_sections(case_file *c, mrope_case *t)
@@ -117,6 +146,8 @@ static int read_sections(case_file *c, mrope_case *t)
     }
     if (list != NULL)
         memcpy(t->pair_axis, stated, n * sizeof *stated);
+    t->by_sections = four != NULL || three != NULL;
+    set_device(t, rule, sections);
     return 0;
 }
 
@@ -164,11 +195,23 @@ static int rotate_doubles(case_file *c, mrope_case *t, const char *name, const t
     return 0;
 }
 
-/* The device's route goes here; the reference has passed. */
-static int run_on_device(case_file *c, const mrope_case *t)
+static int rotate_on_device(case_file *c, const mrope_case *t, const tensor *x,
+                            const tensor *golden, const int32_t *positions)
 {
-    (void)t;
-    return case_reference_only(c, "scheme mrope");
+    const case_rotation rotation = {
+        .rotary = &t->device,
+        .x = x,
+        .golden = golden,
+        .rows = x->shape[2],
+        .positions = positions,
+        .axes = device_axes(t),
+        .batch = x->shape[0],
+        .side = RHUMB_VIEW_COUNT,
+    };
+
+    if (!t->by_sections)
+        return case_reference_only(c, "mrope by pair_axis");
+    return case_rotate_on_device(c, &rotation);
 }
 
 static int run_rotate(case_file *c, mrope_case *t)
@@ -188,6 +231,8 @@ static int run_rotate(case_file *c, mrope_case *t)
     result = rotate_doubles(c, t, "in.positions", x, &positions, y);
     if (result == 0)
         result = case_compare(c, "reference", golden, y, &c->result->reference_error);
+    if (result == 0 && c->device != NULL)
+        result = rotate_on_device(c, t, x, golden, positions);
     free(positions);
     free(y);
     return result;
@@ -209,6 +254,9 @@ static int run_attention(case_file *c, mrope_case *t)
         result = rotate_doubles(c, t, "in.positions_k", a.k, &a.positions_k, k);
     if (result == 0)
         result = case_attend_on_reference(c, &a, q, k);
+    if (result == 0 && c->device != NULL)
+        result = t->by_sections ? case_attend_on_device(c, &a, &t->device, device_axes(t), 0)
+                                : case_reference_only(c, "mrope by pair_axis");
     free(q);
     free(k);
     case_free_attention(&a);
@@ -236,8 +284,6 @@ int case_run_mrope(case_file *c)
         result = read_sections(c, &t);
     if (result == 0)
         result = rotate ? run_rotate(c, &t) : run_attention(c, &t);
-    if (result == 0 && c->device != NULL)
-        result = run_on_device(c, &t);
     free(t.pair_axis);
     case_free_rope(&t.base);
     return result;

@@ -96,6 +96,28 @@ void case_free_attention(attention_case *t);
 int case_attend_on_reference(case_file *c, const attention_case *t, const double *q,
                              const double *k);
 
+/* Two ways to the same numbers: Q rotated when attention loads it, and Q rotated by ROTATE.
+ * positions_q and positions_k are [axes, B, L]; `length` is for rhumb_write_constants. */
+int case_attend_on_device(case_file *c, const attention_case *t, const void *rotary, uint32_t axes,
+                          uint32_t length);
+
 int case_run_rope_attention(case_file *c, rope_case *r);
+
+/* ------------------------------------------------------------------------------------------------
+ * ROTATE on a device, out of place and in place, against `golden`
+ */
+typedef struct case_rotation {
+    const void *rotary;
+    const tensor *x; /* [B, H, L, D] */
+    const tensor *golden;
+    uint64_t first;           /* rows of L that turn; the others are copied */
+    uint64_t rows;
+    const int32_t *positions; /* [axes, batch, rows] */
+    uint32_t axes;
+    uint64_t batch;     /* 1: shared */
+    rhumb_view_id side; /* whose numbers `golden` has: Q or K; RHUMB_VIEW_COUNT: both alike */
+} case_rotation;
+
+int case_rotate_on_device(case_file *c, const case_rotation *rotation);
 
 #endif

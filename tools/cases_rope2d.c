@@ -290,11 +290,92 @@ static int read_coordinates(case_file *c, plane_case *t)
  * op rotate
  */
 
-/* The device's route goes here; the reference has passed. */
+static void set_frequencies(case_file *c, const plane_case *t, rhumb_rope2d *device)
+{
+    static const rhumb_rope2d_frequency kinds[] = {
+        [REF_PLANE_AXIAL] = RHUMB_ROPE2D_SAME,
+        [REF_PLANE_ALTERNATING] = RHUMB_ROPE2D_ALTERNATING,
+        [REF_PLANE_TURNS] = RHUMB_ROPE2D_PERIODS,
+    };
+    const double base = case_number(c->params, "base", t->variant->base);
+
+    if (t->pixels) {
+        device->frequency = case_bool(c->params, "linear_bands", false)
+                                ? RHUMB_ROPE2D_PIXEL_LINEAR
+                                : RHUMB_ROPE2D_PIXEL;
+        device->resolution = case_number(c->params, "max_res", 224.0);
+    } else {
+        device->frequency = kinds[t->variant->rule];
+        device->base = case_number(c->params, "temperature", base);
+    }
+}
+
+/* Every rule of coordinates is scale * index + offset. */
+static void set_coordinates(const plane_case *t, rhumb_rope2d *device)
+{
+    const ref_grid *g = &t->grid;
+    const double size[2] = {g->height, g->width};
+    const double larger = fmax(size[0], size[1]), smaller = fmin(size[0], size[1]);
+    uint32_t axis;
+
+    for (axis = 0; axis < 2; axis++) {
+        double *scale = &device->scale[axis], *offset = &device->offset[axis];
+        double denominator = size[axis];
+        if (g->rule == REF_GRID_INDEX) {
+            *scale = g->reference[axis] > 0.0 ? g->reference[axis] / size[axis] : 1.0;
+            *offset = *scale * g->offset;
+            continue;
+        }
+        if (g->rule == REF_GRID_ENDS) {
+            *scale = size[axis] > 1.0 ? 2.0 / (size[axis] - 1.0) : 0.0;
+            *offset = -1.0;
+            continue;
+        }
+        if (g->rule != REF_GRID_CENTRES)
+            denominator = g->rule == REF_GRID_CENTRES_MAX ? larger : smaller;
+        *scale = 2.0 / denominator;
+        *offset = 1.0 / denominator - 1.0;
+    }
+}
+
 static int rotate_on_device(case_file *c, const plane_case *t)
 {
-    (void)t;
-    return case_reference_only(c, "scheme rope2d");
+    const tensor *indices = case_tensor(c, "in.positions", 2);
+    const uint64_t rows = indices != NULL ? indices->shape[0] : 0;
+    int32_t *positions;
+    rhumb_rope2d device;
+    case_rotation rotation = {
+        .rotary = &device,
+        .x = t->x,
+        .golden = t->golden,
+        .first = t->prefix,
+        .rows = rows,
+        .axes = 2,
+        .batch = 1,
+        .side = RHUMB_VIEW_COUNT,
+    };
+    uint64_t i;
+    int result;
+
+    if (t->plane.per_head)
+        return case_reference_only(c, "mixed frequencies");
+    positions = calloc((size_t)rows * 2 + 1, sizeof *positions);
+    if (positions == NULL)
+        return case_fail(c, "no memory");
+    for (i = 0; i < 2 * rows; i++) /* [N, 2] to [2, N] */
+        positions[i % 2 * rows + i / 2] = ((const int32_t *)indices->data)[i];
+    rhumb_init_rope2d(&device);
+    if (t->plane.pairing == REF_PAIRING_INTERLEAVED)
+        device.pairing = RHUMB_ROPE2D_INTERLEAVED;
+    else if (t->plane.pairing == REF_PAIRING_HALF_PER_AXIS)
+        device.pairing = RHUMB_ROPE2D_HALF_PER_AXIS;
+    device.order = t->columns_first ? RHUMB_ROPE2D_COLUMN_FIRST : RHUMB_ROPE2D_ROW_FIRST;
+    set_frequencies(c, t, &device);
+    set_coordinates(t, &device);
+    rotation.positions = positions;
+    result = case_rotate_on_device(c, &rotation);
+    free(positions);
+    return result;
 }
 
 static int rotate_on_reference(case_file *c, const plane_case *t)

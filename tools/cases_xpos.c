@@ -62,11 +62,30 @@ static int rotate_doubles(const xpos_case *t, bool key_side, const tensor *x,
                            (uint32_t)x->shape[2], (uint32_t)x->shape[3], positions, y, y);
 }
 
-/* The device's route goes here; the reference has passed. */
-static int rotate_on_device(case_file *c, const xpos_case *t)
+static int rotate_on_device(case_file *c, const xpos_case *t, const tensor *x,
+                            const tensor *golden, const int32_t *positions)
 {
-    (void)t;
-    return case_reference_only(c, "scheme xpos");
+    const bool shared = tensor_list_find(&c->tensors, "in.positions")->rank == 1;
+    rhumb_xpos device;
+    const case_rotation rotation = {
+        .rotary = &device,
+        .x = x,
+        .golden = golden,
+        .rows = x->shape[2],
+        .positions = positions,
+        .axes = 1,
+        .batch = shared ? 1 : x->shape[0],
+        .side = case_bool(c->params, "downscale", false) ? RHUMB_VIEW_K : RHUMB_VIEW_Q,
+    };
+
+    rhumb_init_xpos(&device);
+    device.rotary_dim = t->xpos.rope.rotary_dim;
+    device.rotary_offset = t->xpos.rope.rotary_offset;
+    device.base = t->xpos.rope.base;
+    device.scale_base = t->xpos.scale_base;
+    device.gamma = t->xpos.gamma;
+    device.centre = (int32_t)t->xpos.centre;
+    return case_rotate_on_device(c, &rotation);
 }
 
 static int run_rotate(case_file *c, const xpos_case *t)
@@ -92,7 +111,7 @@ static int run_rotate(case_file *c, const xpos_case *t)
     else
         result = case_compare(c, "reference", golden, y, &c->result->reference_error);
     if (result == 0 && c->device != NULL)
-        result = rotate_on_device(c, t);
+        result = rotate_on_device(c, t, x, golden, positions);
     free(positions);
     free(y);
     return result;

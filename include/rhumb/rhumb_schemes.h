@@ -228,8 +228,8 @@ static inline void rhumb_init_xpos(rhumb_xpos *s)
  * Source: Wang et al., Qwen2-VL (arXiv 2409.12191), section 2.1.
  *
  * Frequencies are those of `rope`; each pair takes its position from one of the rows t, h, w of
- * POSITIONS_Q [1, axes, B, L] (shape {1, 3 or 4, B or 1, L}). Equal rows give the bits of plain
- * rope.
+ * POSITIONS_Q [1, axes, B, L] (shape {1, axes, B or 1, L}): 4 axes where a pair takes the fourth
+ * row, else 3. Equal rows give the bits of plain rope. A mask by position goes by the first row.
  */
 typedef enum rhumb_mrope_order {
     RHUMB_MROPE_BLOCKS = 0,      /* the first sections[0] pairs use t, then h, w, extra: Qwen2-VL,
@@ -237,7 +237,7 @@ typedef enum rhumb_mrope_order {
     RHUMB_MROPE_INTERLEAVED = 1, /* pair i uses h if i % 3 = 1 and i < 3 sections[1], w if i % 3 = 2
                                     and i < 3 sections[2], else t: Qwen3-VL, Qwen3.5 */
     /* As ggml's IMROPE: pair i uses t if i % 3 = 0 and i < 3 sections[0], h and w as above, and the
-     * fourth row for what is left over. */
+     * fourth row for what is left over; beyond the sum of the sections all this begins again. */
     RHUMB_MROPE_INTERLEAVED_EXTRA = 2,
     /* sections = {h, w, t}: pairs below h + w alternate h, w; the last t pairs use t: ERNIE 4.5. */
     RHUMB_MROPE_ALTERNATING = 3,

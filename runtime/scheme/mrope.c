@@ -9,14 +9,18 @@ static uint32_t block_axis(const uint32_t *sections, uint32_t pair)
     return axis;
 }
 
-/* t, h, w by turns; `rest` takes what lies beyond the sections. */
-static uint32_t interleaved_axis(const uint32_t *sections, uint32_t pair, bool limit_t,
-                                 uint32_t rest)
+/* t, h, w by turns; t takes what lies beyond the sections of h and w. */
+static uint32_t interleaved_axis(const uint32_t *sections, uint32_t pair)
 {
     uint32_t axis = pair % 3;
-    if (axis == 0 && !limit_t)
-        return 0;
-    return pair < 3 * sections[axis] ? axis : rest;
+    return axis != 0 && pair < 3 * sections[axis] ? axis : 0;
+}
+
+/* The fourth row takes what is left over. Sections that end before the pairs begin again. */
+static uint32_t extra_axis(const uint32_t *sections, uint32_t pair)
+{
+    uint32_t at = pair % (sections[0] + sections[1] + sections[2] + sections[3]);
+    return at < 3 * sections[at % 3] ? at % 3 : 3;
 }
 
 static uint32_t alternating_axis(const uint32_t *sections, uint32_t pair)
@@ -28,8 +32,8 @@ static uint32_t axis_of(const rhumb_mrope *p, uint32_t pair)
 {
     switch (p->order) {
     case RHUMB_MROPE_BLOCKS: return block_axis(p->sections, pair);
-    case RHUMB_MROPE_INTERLEAVED: return interleaved_axis(p->sections, pair, false, 0);
-    case RHUMB_MROPE_INTERLEAVED_EXTRA: return interleaved_axis(p->sections, pair, true, 3);
+    case RHUMB_MROPE_INTERLEAVED: return interleaved_axis(p->sections, pair);
+    case RHUMB_MROPE_INTERLEAVED_EXTRA: return extra_axis(p->sections, pair);
     case RHUMB_MROPE_ALTERNATING: return alternating_axis(p->sections, pair);
     }
     return 0;
@@ -67,11 +71,11 @@ static rhumb_result resolve(const rhumb_context *context, const void *params, ui
     rhumb_init_mrope(&p);
     rhumb_init_rope(&rope);
     RHUMB_TRY(rhumb_adopt(context, "mrope", "rhumb_mrope", params, RHUMB_TYPE_MROPE, &p, sizeof p));
+    if (p.rope && p.rope->type != RHUMB_TYPE_ROPE) /* its own kind would lead round */
+        return rhumb_fail(context, RHUMB_ERROR_VERSION,
+                          "mrope: rope: wanted a rhumb_rope, found a struct of type %u",
+                          p.rope->type);
     RHUMB_TRY(rhumb_resolve_rotary(context, p.rope ? p.rope : &rope, head_dim, rotary));
-    if (rotary->axes != 1)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "mrope: rope: wanted a rhumb_rope, found a scheme of %u axes",
-                          rotary->axes);
     uint32_t pairs = rotary->rotary_dim / 2;
     RHUMB_TRY(check(context, &p, pairs));
     rotary->axes = 3;

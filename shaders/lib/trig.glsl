@@ -46,7 +46,10 @@ vec2 rotary_cos_sin(int p, uint pair, bool of_keys)
         phase += constants.phases[pair >> 2][pair & 3u];
     float magnitude = constants.magnitude;
     if ((ROTARY & ROTARY_GROWTH) != 0u) {
-        float growth = float(p - constants.centre) * constants.growth[pair >> 2][pair & 3u];
+        // The distance of two ints may need 32 bits without a sign.
+        float distance = p < constants.centre ? -float(uint(constants.centre) - uint(p))
+                                              : float(uint(p) - uint(constants.centre));
+        float growth = distance * constants.growth[pair >> 2][pair & 3u];
         magnitude *= exp2(of_keys ? -growth : growth);
     }
     return magnitude * cos_sin_of_phase(phase);
