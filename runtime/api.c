@@ -11,8 +11,13 @@ _Static_assert(DTYPE_F32 == RHUMB_F32 && DTYPE_F16 == RHUMB_F16 && DTYPE_BF16 ==
                    DTYPE_I32 == RHUMB_I32,
                "dtypes of shader and header");
 _Static_assert(PAIRING_INTERLEAVED == RHUMB_PAIRING_INTERLEAVED &&
-                   PAIRING_HALF == RHUMB_PAIRING_HALF,
+                   PAIRING_HALF == RHUMB_PAIRING_HALF &&
+                   PAIRING_INTERLEAVED_TO_HALF == RHUMB_PAIRING_INTERLEAVED_TO_HALF &&
+                   PAIRING_NONE > RHUMB_PAIRING_INTERLEAVED_TO_HALF,
                "pairings of shader and header");
+_Static_assert(2 * TURNS_PER_LIST == RHUMB_MAX_PAIRS &&
+                   sizeof(((struct rhumb_constants_block *)0)->turns) == 32 * TURNS_PER_LIST,
+               "two lists of frequencies");
 _Static_assert(MASK_ORDER_INDEX == RHUMB_MASK_ORDER_INDEX &&
                    MASK_ORDER_POSITION == RHUMB_MASK_ORDER_POSITION,
                "mask orders of shader and header");
@@ -128,6 +133,7 @@ const rhumb_api *rhumb_get_api(uint32_t abi_major)
         .scheme_from_keys = rhumb_scheme_from_keys,
         .get_device_handles = rhumb_get_device_handles,
         .rotary_frequencies = rhumb_rotary_frequencies,
+        .keys_stale = rhumb_keys_stale,
         .query_self_test = rhumb_query_self_test,
         .create_self_test = rhumb_create_self_test,
         .record_self_test = rhumb_record_self_test,

@@ -225,14 +225,18 @@ static rhumb_result check_positions(const struct binder *b, uint32_t id,
                                     const rhumb_bindings *bindings)
 {
     const rhumb_view *v = b->placed[id].view;
-    uint32_t length = id == RHUMB_VIEW_POSITIONS_K ? bindings->k_length : bindings->q_length;
-    if (v->shape[0] != 1 || v->shape[1] != 1 ||
+    bool of_keys = id == RHUMB_VIEW_POSITIONS_K;
+    uint32_t length = of_keys ? bindings->k_length : bindings->q_length;
+    const rhumb_resolved *r = &b->plan->resolved;
+    uint32_t axes = r->has_rotary && !of_keys ? r->rotary.axes : 1;
+    if (v->shape[0] != 1 || v->shape[1] != axes ||
         (v->shape[2] != 1 && v->shape[2] != bindings->batch) || v->shape[3] < length)
         return rhumb_fail(
             b->plan->context, RHUMB_ERROR_ARGUMENT,
-            "%s: shape of %s %s: wanted [1, 1, %u or 1, at least %u], found [%llu, %llu, %llu, "
+            "%s: shape of %s %s: wanted [1, %u, %u or 1, at least %u], found [%llu, %llu, %llu, "
             "%llu]",
-            b->op, rhumb_view_rules[id].name, rhumb_view_rules[id].shape, bindings->batch, length,
+            b->op, rhumb_view_rules[id].name, rhumb_view_rules[id].shape, axes, bindings->batch,
+            length,
             (unsigned long long)v->shape[0], (unsigned long long)v->shape[1],
             (unsigned long long)v->shape[2], (unsigned long long)v->shape[3]);
     return RHUMB_OK;

@@ -140,12 +140,36 @@ const char *rhumb_dtype_name(rhumb_dtype dtype);
 uint32_t rhumb_dtype_size(rhumb_dtype dtype);
 
 /* ---- Schemes: runtime/scheme/ */
+
+/* How frequencies follow the length n (largest position + 1). With T = max(n, length_limit): */
+typedef enum rhumb_length_rule {
+    RHUMB_LENGTH_IGNORED,
+    RHUMB_LENGTH_NTK,    /* frequency[i] * (length_factor * T/length_limit - (length_factor - 1))
+                            ^ (-2i/(rotary_dim - 2)) */
+    RHUMB_LENGTH_LINEAR, /* frequency[i] * length_limit/T */
+    RHUMB_LENGTH_SWITCH, /* frequency[i] for n <= length_limit, long_frequency[i] beyond */
+} rhumb_length_rule;
+
 typedef struct rhumb_rotary {
     uint32_t pairing; /* PAIRING_* */
     uint32_t rotary_dim;
     uint32_t rotary_offset;
+    uint32_t length_limit;
+    rhumb_length_rule length_rule;
+    double length_factor;
     double magnitude;
-    long double frequency[RHUMB_MAX_PAIRS]; /* radians per position, rotary_dim / 2 of them */
+    long double frequency[RHUMB_MAX_PAIRS]; /* radians per position, rotary_dim / 2 of them; of the
+                                               shortest lengths where they depend on one */
+    long double long_frequency[RHUMB_MAX_PAIRS]; /* RHUMB_LENGTH_SWITCH */
+    uint32_t segments; /* 1; 2: pairs are partners within each half of the window (pairing half) */
+    uint32_t axes;     /* 1; more: rows of POSITIONS_Q from which pairs take their positions */
+    uint8_t axis[RHUMB_MAX_PAIRS];      /* that row, if axes > 1 */
+    bool has_phase;
+    bool has_growth;
+    int32_t centre;                     /* has_growth: position where no pair grows */
+    long double phase[RHUMB_MAX_PAIRS]; /* has_phase: radians at position 0 */
+    double growth[RHUMB_MAX_PAIRS];     /* has_growth: log2 of the factor of Q a position; of K its
+                                           negative */
 } rhumb_rotary;
 
 typedef struct rhumb_scheme {
@@ -161,6 +185,10 @@ typedef struct rhumb_scheme {
 const rhumb_scheme *rhumb_find_scheme(uint32_t type);
 rhumb_result rhumb_resolve_rotary(const rhumb_context *context, const void *params,
                                   uint32_t head_dim, rhumb_rotary *rotary);
+/* length.c. Frequency of one pair at a length; 0 is the shortest. */
+long double rhumb_frequency_at(const rhumb_rotary *rotary, uint32_t pair, uint32_t length);
+/* Whether any frequency differs between the two lengths. */
+bool rhumb_frequencies_differ(const rhumb_rotary *rotary, uint32_t length, uint32_t other);
 
 /* ---- Pipelines: pipeline.c */
 typedef enum rhumb_kernel {
@@ -189,7 +217,7 @@ rhumb_result rhumb_acquire_pipeline(rhumb_context *context, const rhumb_pipeline
                                     VkPipelineLayout layout, rhumb_pipeline **pipeline);
 void rhumb_release_pipeline(rhumb_context *context, rhumb_pipeline *pipeline);
 
-/* ---- Plans: plan.c */
+/* ---- Plans: plan.c, constants.c */
 #define RHUMB_PLAN_PIPELINES 2
 #define RHUMB_ANY_ALIGNMENT 0   /* index of the pipeline for views of any alignment: always there */
 #define RHUMB_FAST_ALIGNMENT 1  /* index of the one that wants rows at multiples of four elements */

@@ -1,4 +1,4 @@
-/* Plans: validation of plan_info, its completion, pipelines, the constants block. */
+/* Plans: validation of plan_info, its completion, pipelines. */
 #include "internal.h"
 
 #include <math.h>
@@ -124,6 +124,46 @@ static rhumb_result check_mask_order(const rhumb_context *context, const char *o
     return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                       "%s: mask_order: wanted a rhumb_mask_order, found %d", op,
                       (int)i->mask_order);
+}
+
+/* INTERLEAVED_TO_HALF writes to channels that another invocation still has to read: it needs a
+ * place of its own, and attention would have to permute K in the same way. */
+static rhumb_result check_pairing(const rhumb_context *context, const char *op,
+                                  const rhumb_resolved *r)
+{
+    const uint32_t in[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K},
+                   out[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
+    if (r->rotary.pairing != PAIRING_INTERLEAVED_TO_HALF)
+        return RHUMB_OK;
+    if (r->info.op != RHUMB_OP_ROTATE)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "%s: rotary: wanted a pairing that is read and written alike, found "
+                          "INTERLEAVED_TO_HALF, which is for rotate",
+                          op);
+    for (size_t n = 0; n < COUNT(in); n++)
+        if ((r->info.views & BIT(in[n])) && !(r->info.views & BIT(out[n])))
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "%s: views: wanted %s beside %s for INTERLEAVED_TO_HALF, which is "
+                              "out of place only, found none",
+                              op, view_name(out[n]), view_name(in[n]));
+    return RHUMB_OK;
+}
+
+/* Pairs by several axes have no arange; the partners of a cut window are not where attention's
+ * kernels look for them. */
+static rhumb_result check_axes(const rhumb_context *context, const char *op,
+                               const rhumb_resolved *r)
+{
+    if (r->rotary.axes > 1 && !(r->info.views & BIT(RHUMB_VIEW_POSITIONS_Q)))
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: views: wanted POSITIONS_Q with %u axes, found none", op,
+                          r->rotary.axes);
+    if (r->rotary.segments > 1 && r->info.op != RHUMB_OP_ROTATE)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "%s: rotary: wanted partners across the whole window, found "
+                          "HALF_PER_AXIS, which is for rotate",
+                          op);
+    return RHUMB_OK;
 }
 
 /* ---- Slots */
@@ -274,6 +314,8 @@ static rhumb_result resolve(const rhumb_context *context, const rhumb_plan_info 
     if (i->rotary) {
         RHUMB_TRY(rhumb_resolve_rotary(context, i->rotary, i->head_dim, &r->rotary));
         r->has_rotary = true;
+        RHUMB_TRY(check_pairing(context, op, r));
+        RHUMB_TRY(check_axes(context, op, r));
     }
     RHUMB_TRY(assign_slots(context, op, r));
     RHUMB_TRY(rhumb_choose_variant(context, r));
@@ -418,49 +460,4 @@ rhumb_result rhumb_get_plan_properties(const rhumb_plan *plan, rhumb_plan_proper
     return rhumb_give(plan->context, "get_plan_properties", "rhumb_plan_properties", properties,
                       RHUMB_TYPE_PLAN_PROPERTIES, &plan->resolved.properties,
                       sizeof plan->resolved.properties);
-}
-
-/* round(2^64 f / 2 pi) modulo 2^64, as {low, high}. */
-static void write_turns(long double frequency, uint32_t words[2])
-{
-    const long double two_pi = 6.283185307179586476925286766559005768L;
-    long double turns = fmodl(frequency / two_pi, 1.0L);
-    long double high = floorl(turns * 4294967296.0L);
-    long double low = roundl((turns * 4294967296.0L - high) * 4294967296.0L);
-    if (low >= 4294967296.0L) {
-        low = 0;
-        high += 1;
-    }
-    words[0] = (uint32_t)low;
-    words[1] = high >= 4294967296.0L ? 0 : (uint32_t)high;
-}
-
-rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, uint32_t new_length,
-                                   void *memory, size_t size)
-{
-    struct rhumb_constants_block block = {0};
-    (void)old_length; /* no rotary kind here depends on lengths */
-    (void)new_length;
-    if (!plan || !memory)
-        return rhumb_fail(plan ? plan->context : NULL, RHUMB_ERROR_ARGUMENT,
-                          "write_constants: wanted a plan and memory, found NULL");
-    if (size < sizeof block)
-        return rhumb_fail(plan->context, RHUMB_ERROR_ARGUMENT,
-                          "write_constants: size: wanted at least %zu, found %zu", sizeof block,
-                          size);
-    const rhumb_plan_info *i = &plan->resolved.info;
-    const rhumb_rotary *rotary = &plan->resolved.rotary;
-    block.head_dim = i->head_dim;
-    block.value_dim = i->value_dim;
-    block.heads = i->heads;
-    block.kv_heads = i->kv_heads;
-    block.rotary_dim = rotary->rotary_dim;
-    block.rotary_offset = rotary->rotary_offset;
-    block.magnitude = (float)rotary->magnitude;
-    block.scale_log2 = (float)((double)i->scale * 1.4426950408889634);
-    block.mask_order = (uint32_t)i->mask_order;
-    for (uint32_t p = 0; p < rotary->rotary_dim / 2; p++)
-        write_turns(rotary->frequency[p], &block.turns[p / 2][p % 2 * 2]);
-    memcpy(memory, &block, sizeof block);
-    return RHUMB_OK;
 }

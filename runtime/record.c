@@ -99,6 +99,9 @@ static rhumb_result check_mask(const rhumb_bindings *bindings, const char *op,
         return rhumb_fail(
             context, RHUMB_ERROR_ARGUMENT,
             "%s: causal, window and k_length: wanted the defaults, as they mean nothing here", op);
+    if (d->inverse && bindings->plan->resolved.rotary.has_growth)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "%s: inverse: wanted 0 with a scheme whose pairs grow, found 1", op);
     if (!is_rotate(bindings) && d->inverse)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: inverse: wanted 0, found 1", op);
     if (d->window_left < 1)
@@ -135,7 +138,8 @@ static uint64_t count_groups(const rhumb_bindings *bindings, struct rhumb_push *
     const rhumb_rotary *rotary = &bindings->plan->resolved.rotary;
     const uint32_t q_out = RHUMB_VIEW_BIT(RHUMB_VIEW_Q_OUT),
                    k_out = RHUMB_VIEW_BIT(RHUMB_VIEW_K_OUT);
-    uint64_t parts = (rotary->rotary_dim / 2 + ROTATE_PAIRS - 1) / ROTATE_PAIRS;
+    uint32_t pairs = rotary->rotary_dim / 2 / rotary->segments;
+    uint64_t parts = (uint64_t)rotary->segments * ((pairs + ROTATE_PAIRS - 1) / ROTATE_PAIRS);
     if (i->views & (q_out | k_out))
         parts += (i->head_dim - rotary->rotary_dim + ROTATE_COPY - 1) / ROTATE_COPY;
     uint64_t groups = 0;

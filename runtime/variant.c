@@ -26,6 +26,9 @@ static void set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_k
     key->spec[SPEC_VIEWS] = r->info.views;
     key->spec[SPEC_ALIGNED] = aligned;
     key->spec[SPEC_PAIRING] = r->has_rotary ? r->rotary.pairing : PAIRING_NONE;
+    key->spec[SPEC_ROTARY] = (r->rotary.axes > 1 ? ROTARY_AXES : 0) |
+                             (r->rotary.has_phase ? ROTARY_PHASES : 0) |
+                             (r->rotary.has_growth ? ROTARY_GROWTH : 0);
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
         bool present = r->info.views & BIT(id);
         key->spec[SPEC_SLOT + id] = present ? r->properties.slot[id] : 0;
@@ -59,7 +62,8 @@ static rhumb_result choose_rotate(const rhumb_context *context, rhumb_resolved *
             context, RHUMB_ERROR_UNSUPPORTED,
             "rotate: variant: wanted RHUMB_VARIANT_AUTO or RHUMB_VARIANT_GENERIC, found %d",
             (int)r->info.variant);
-    uint32_t run = rotary->pairing == PAIRING_HALF ? 2 * ROTATE_PAIRS : ROTATE_PAIRS;
+    uint32_t run = rotary->pairing == PAIRING_INTERLEAVED ? ROTATE_PAIRS
+                                                          : 2 * ROTATE_PAIRS * rotary->segments;
     bool fits = r->info.head_dim % 4 == 0 && rotary->rotary_offset % 4 == 0 &&
                 rotary->rotary_dim % run == 0;
     bool vectors = fits && !avoided(r, RHUMB_SELF_TEST_ROTATE_VECTOR);

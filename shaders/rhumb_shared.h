@@ -9,16 +9,19 @@
 #define RHUMB_INT int32_t
 #define RHUMB_FLOAT float
 #define RHUMB_UVEC4(name, count) uint32_t name[count][4]
+#define RHUMB_VEC4(name, count) float name[count][4]
 #else
 #define RHUMB_UINT uint
 #define RHUMB_INT int
 #define RHUMB_FLOAT float
 #define RHUMB_UVEC4(name, count) uvec4 name[count]
+#define RHUMB_VEC4(name, count) vec4 name[count]
 #endif
 
 /* Limits of the kernels. */
 #define RHUMB_MAX_HEAD_DIM 576
 #define RHUMB_MAX_PAIRS 288     /* of a rotary window: RHUMB_MAX_HEAD_DIM / 2 */
+#define TURNS_PER_LIST 144      /* uvec4 of a list of frequencies: RHUMB_MAX_PAIRS / 2 */
 #define RHUMB_MAX_LENGTH 0x40000000 /* rows or keys: differences of indices then fit an int */
 
 /* rhumb_view_id and rhumb_dtype of rhumb.h, as macros for GLSL; api.c asserts that they agree. */
@@ -38,7 +41,11 @@
 #define DTYPE_I32 3
 #define PAIRING_INTERLEAVED 0
 #define PAIRING_HALF 1
-#define PAIRING_NONE 2 /* no rotation in this kernel */
+#define PAIRING_INTERLEAVED_TO_HALF 2 /* read interleaved, written half: ROTATE only */
+#define PAIRING_NONE 3 /* no rotation in this kernel */
+#define ROTARY_AXES 1   /* positions of several axes */
+#define ROTARY_PHASES 2 /* a constant phase */
+#define ROTARY_GROWTH 4 /* a factor that grows with the position */
 #define MASK_ORDER_INDEX 1
 #define MASK_ORDER_POSITION 2
 
@@ -62,6 +69,7 @@
 #define SPEC_VALUE_CHUNK 9 /* channels of V staged at a time; divides the value size */
 #define SPEC_KEYS 10       /* tile: keys of a lane in a step; decode: query rows of a work group */
 #define SPEC_LANES 11      /* decode: lanes that share one key */
+#define SPEC_ROTARY 12     /* mask of ROTARY_*: what pairs have beside a frequency */
 #define SPEC_SLOT 32       /* + view id: descriptor slot */
 #define SPEC_DTYPE 64      /* + view id: dtype */
 #define SPEC_COUNT 96
@@ -109,11 +117,15 @@ struct rhumb_constants_block {
     RHUMB_FLOAT magnitude;   /* of the rotated channels */
     RHUMB_FLOAT scale_log2;  /* softmax scale times log2(e) */
     RHUMB_UINT mask_order;
-    RHUMB_UINT padding0;
-    RHUMB_UINT padding1;
-    RHUMB_UINT padding2;
-    RHUMB_UVEC4(turns, 144); /* RHUMB_MAX_PAIRS / 2; pair i: {low, high} word of 2^64 turns
-                                per position */
+    RHUMB_UINT turns_first;  /* first element of turns in use: 0 or TURNS_PER_LIST */
+    RHUMB_UINT segments;     /* 2: pairs are partners within each half of the window, else 1 */
+    RHUMB_INT centre;        /* ROTARY_GROWTH: position where no pair grows */
+    /* Two lists of frequencies; pair i: {low, high} word of 2^64 turns per position. LongRoPE has
+     * its short one first and its long one second, all others use the first. */
+    RHUMB_UVEC4(turns, 288);
+    RHUMB_UVEC4(axes, 5);    /* ROTARY_AXES: two bits a pair, the row of POSITIONS_Q */
+    RHUMB_UVEC4(phases, 72); /* ROTARY_PHASES: per pair, 2^32 turns at position 0 */
+    RHUMB_VEC4(growth, 72);  /* ROTARY_GROWTH: per pair, log2 of the factor of Q a position */
 };
 
 /* Where the views lie; uniform buffer. Per view id: strides of B, H, L and the first element, all

@@ -73,6 +73,7 @@ static void make_rope(rhumb_rope *rope, const rotate_shape *s)
         rope->scaling = RHUMB_ROPE_SCALING_LINEAR;
         rope->factor = s->factor;
     }
+    rope->magnitude = RHUMB_MAGNITUDE_GIVEN;
     rope->attention_factor = s->magnitude > 0.0 ? s->magnitude : 1.0;
 }
 

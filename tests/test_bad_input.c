@@ -204,7 +204,7 @@ static const rhumb_header unknown_next = {.type = 4242, .struct_size = sizeof(rh
     X(rotate, attention_factor_is_no_float, f->rope.attention_factor = 1e300, ARGUMENT,                \
       "attention_factor", "1e+300")                                                                    \
     X(rotate, pairing_is_unknown, f->rope.pairing = (rhumb_pairing)7, ARGUMENT, "pairing", "7")        \
-    X(rotate, scaling_is_unknown, f->rope.scaling = (rhumb_rope_scaling)9, ARGUMENT, "scaling", "9")   \
+    X(rotate, scaling_is_unknown, f->rope.scaling = (rhumb_rope_scaling)11, ARGUMENT, "scaling", "11") \
     X(rotate, rotary_struct_has_a_wrong_type, f->rope.type = RHUMB_TYPE_VIEW, VERSION, "rotary", "9")  \
     X(rotate, rotary_struct_is_larger, f->rope.struct_size += 8, VERSION, "rhumb_rope", "struct_size") \
     X(rotate, rotary_struct_has_an_unknown_next, f->rope.next = &unknown_next, VERSION, "rhumb_rope", "4242") \

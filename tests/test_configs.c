@@ -21,12 +21,14 @@ static void source_path(char *path, size_t size, const char *name)
 
 /* By name, so that a model cannot slip from "resolved" to "skipped" unseen. */
 static const char *const resolved[] = {
-    "chatglm3-6b",       "codellama-7b",    "command-r-v01",
-    "falcon-7b",         "gemma-2-2b-it",   "gemma-7b",
-    "gpt-j-6b",          "gpt-neox-20b",    "llama-2-7b",
-    "llama-7b",          "mistral-7b-v0.1", "mixtral-8x7b-v0.1",
-    "olmo-7b",           "phi-2",           "phi-3-mini-4k-instruct",
-    "qwen2-7b-instruct", "qwen3-4b",        "stablelm-2-1_6b",
+    "chatglm3-6b", "codellama-7b", "command-r-v01", "deepseek-v2-lite", "deepseek-v3",
+    "dinov3-vits16", "falcon-7b", "gemma-2-2b-it", "gemma-3-4b-it", "gemma-4-e2b", "gemma-7b",
+    "gpt-j-6b", "gpt-neox-20b", "gpt-oss-20b", "llama-2-7b", "llama-3.1-8b", "llama-3.2-1b",
+    "llama-4-scout-text", "llama-7b", "mistral-7b-v0.1", "mixtral-8x7b-v0.1", "modernbert-base",
+    "olmo-7b", "phi-2", "phi-3-mini-4k-instruct", "phi-3.5-mini-instruct", "phi-4-mini-instruct",
+    "pixtral-12b-vision", "qwen2-7b-instruct", "qwen2-vl-7b-instruct", "qwen2.5-7b-instruct-yarn",
+    "qwen3-4b", "qwen3-8b-yarn-newstyle", "qwen3-vl-30b-a3b-instruct", "qwen3.5-35b-a3b",
+    "smollm3-3b", "stablelm-2-1_6b",
 };
 
 #define RESOLVED_COUNT (sizeof resolved / sizeof resolved[0])
@@ -121,6 +123,14 @@ typedef struct perturbation {
 #define GEMMA "gemma-2-2b-it"
 
 static const perturbation perturbations[] = {
+    /* objects and lists of schedules are compared to their depth */
+    {"gemma-3-4b-it", "1.22174148756", "1.22184148756", DESCRIBE_FAIL,
+     "layer_types.full_attention.inv_freq_sum"},
+    {"phi-3.5-mini-instruct", "3.72056069674", "3.72066069674", DESCRIBE_FAIL, "long.inv_freq_sum"},
+    {"deepseek-v3", "0.1352337788608801", "0.1352347788608801", DESCRIBE_FAIL, "softmax_scale"},
+    {"gpt-oss-20b", "\"truncate\": false", "\"truncate\": true", DESCRIBE_FAIL, "truncate"},
+    {"qwen2-vl-7b-instruct", "\"spatial_merge_size\": 2", "\"spatial_merge_size\": 3",
+     DESCRIBE_FAIL, "vision.spatial_merge_size"},
     {GEMMA, "\"head_dim\": 256", "\"head_dim\": 256", DESCRIBE_PASS, ""},
     {GEMMA, "\"head_dim\": 256", "\"head_dim\": 255", DESCRIBE_FAIL,
      "head_dim: wanted 255, found 256"},

@@ -1,11 +1,12 @@
-/* The golden cases of tests/goldens: on the reference always, on the device in every profile. What
- * must run is written here by name, so that a case that is skipped or lost fails.
+/* The golden cases of tests/goldens: on the reference all of golden_names.h, on the device in every
+ * profile those that have a device route.
  */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 
 #include "harness.h"
 
 #include "cases.h"
+#include "golden_names.h"
 #include "safetensors.h"
 
 #include <criterion/criterion.h>
@@ -21,60 +22,9 @@
 #define RELATIVE_FILES 116
 #define ABSOLUTE_FILES 146
 
-/* Every case that rhumb's operations cover so far; all others of the folder are skipped with a
- * reason. */
-static const char *const covered[] = {
-    "attn_cohere_interleaved_d16_l17",
-    "attn_gptneox_partial_d32_r8_l17",
-    "attn_leftgap_positions_d16_l11",
-    "attn_llama_chunk_lq5_lk37_d16",
-    "attn_llama_decode_lq1_lk67_d32",
-    "attn_llama_gqa_causal_d16_l33",
-    "attn_llama_noncausal_d8_l19",
-    "attn_long1048575_decode_d64",
-    "attn_mistral_window_d16_l40_w9",
-    "freq_default_d128_b10000",
-    "freq_default_d256_b1000000",
-    "freq_linear_d128_f4",
-    "freq_linear_gemma3_global_d256_f8",
-    "freq_partial_gptneox_d64_p025",
-    "freq_partial_phi2_d80_p040",
-    "ggml_f16_neox_d64_l17",
-    "ggml_neox_d64_r64_l17",
-    "ggml_neox_partial_d80_r32_l17",
-    "ggml_norm_d64_r64_l33",
-    "ggml_norm_partial_d64_r32_off16_l9",
-    "ggml_norm_tail_d96_r32_off64_l9",
-    "ggml_yarn_ext0_is_linear_d32_l9",
-    "half_d128_l1_pos4095",
-    "half_d256_l9_b1e6",
-    "half_d4_l17_h1",
-    "half_d64_l33",
-    "half_d6_l5_h7",
-    "half_d8_l70_h3_leftpad",
-    "inter_cohere_d32_l17",
-    "inter_deepseekv2_d64_l17",
-    "inter_glm_d64_r32_l17",
-    "inter_gptj_d256_r64_l5",
-    "inter_gptj_d64_r16_l17",
-    "inter_roformer_d16_l33",
-    "inter_xt_d64_r32_l33",
-    "linear_f4_d64_l17",
-    "long_half_d128_b500000",
-    "long_half_d64_b10000",
-    "long_inter_d128_b8000000",
-    "partial_gptneox_d64_r16_l17",
-    "partial_phi2_d80_r32_l17",
-    "shift_mixed_delta_d32_l17",
-    "shift_neox_d64_l17_m7",
-    "shift_norm_d32_l17_m100",
-};
-
-#define COVERED (sizeof covered / sizeof *covered)
-
 typedef struct tally {
     bool on_device;
-    unsigned seen[COVERED];
+    unsigned seen[GOLDEN_NAMES];
     unsigned wrong;
     double worst; /* device error as a fraction of the case's bound */
     char worst_name[128];
@@ -97,57 +47,77 @@ static void note(tally *t, bool good, const case_result *r, const char *what)
             what, r->scheme, r->op, r->reference_error, r->device_error, r->tolerance, r->reason);
 }
 
+static void expect_device(tally *t, const golden_name *wanted, const case_result *r)
+{
+    char reason[64] = "";
+
+    if (wanted->reference_only != NULL) {
+        snprintf(reason, sizeof reason, "reference only: %s", wanted->reference_only);
+        note(t, r->status == CASE_SKIP && strcmp(r->reason, reason) == 0, r, reason);
+        note(t, isnan(r->device_error), r, "must not have run on the device");
+        return;
+    }
+    note(t, r->status == CASE_PASS, r, "must pass");
+    note(t, r->device_error <= r->tolerance, r, "the device must have run");
+    if (r->device_error / r->tolerance > t->worst) {
+        t->worst = r->device_error / r->tolerance;
+        snprintf(t->worst_name, sizeof t->worst_name, "%s", r->name);
+    }
+}
+
 static void each(void *user, const case_result *r)
 {
     tally *t = user;
     size_t i;
 
-    for (i = 0; i < COVERED && strcmp(covered[i], r->name) != 0; i++)
+    for (i = 0; i < GOLDEN_NAMES && strcmp(golden_names[i].name, r->name) != 0; i++)
         continue;
-    if (i < COVERED) {
-        t->seen[i]++;
-        note(t, r->status == CASE_PASS, r, "must pass");
-        note(t, r->reference_error <= r->tolerance, r, "the reference must have run");
-        if (t->on_device) {
-            note(t, r->device_error <= r->tolerance, r, "the device must have run");
-            if (r->device_error / r->tolerance > t->worst) {
-                t->worst = r->device_error / r->tolerance;
-                snprintf(t->worst_name, sizeof t->worst_name, "%s", r->name);
-            }
-        }
-    } else {
+    if (i == GOLDEN_NAMES) {
         note(t, r->status == CASE_SKIP, r, "must be skipped");
         note(t, strncmp(r->reason, "not implemented: ", 17) == 0, r,
              "must say what is not implemented");
         note(t, isnan(r->reference_error) && isnan(r->device_error), r, "must not have run");
+        return;
     }
+    t->seen[i]++;
+    note(t, r->reference_error <= r->tolerance, r, "the reference must have run");
+    if (t->on_device)
+        expect_device(t, &golden_names[i], r);
+    else
+        note(t, r->status == CASE_PASS, r, "must pass");
 }
 
-static void run_all(tally *t, gpu *device)
+Test(goldens, the_reference_passes_every_covered_case)
 {
+    tally t = {.on_device = false};
     cases_count count = {0, 0, 0};
     tensor_error error = {""};
     char path[1024];
     size_t i;
 
     folder("", path, sizeof path);
-    cr_assert_eq(cases_run(path, device, each, t, &count, &error), 0, "%s", error.line);
+    cr_assert_eq(cases_run(path, NULL, each, &t, &count, &error), 0, "%s", error.line);
     cr_expect_eq(count.failed, 0u, "%u cases failed", count.failed);
-    cr_expect_eq(count.passed, (unsigned)COVERED, "%u cases passed, wanted %zu", count.passed,
-                 COVERED);
+    cr_expect_eq(count.passed, (unsigned)GOLDEN_NAMES, "%u cases passed, wanted %zu", count.passed,
+                 GOLDEN_NAMES);
     cr_expect_eq(count.passed + count.failed + count.skipped,
                  (unsigned)(ROTARY_FILES + RELATIVE_FILES + ABSOLUTE_FILES), "%u cases in all",
                  count.passed + count.failed + count.skipped);
-    for (i = 0; i < COVERED; i++)
-        cr_expect_eq(t->seen[i], 1u, "%s was met %u times", covered[i], t->seen[i]);
-    cr_expect_eq(t->wrong, 0u, "%u cases are wrong", t->wrong);
+    for (i = 0; i < GOLDEN_NAMES; i++)
+        cr_expect_eq(t.seen[i], 1u, "%s was met %u times", golden_names[i].name, t.seen[i]);
+    cr_expect_eq(t.wrong, 0u, "%u cases are wrong", t.wrong);
 }
 
-Test(goldens, the_reference_passes_every_covered_case)
+/* Nothing of the folder is left out: the reference covers all of it. */
+Test(goldens, every_rotary_case_is_covered)
 {
-    tally t = {.on_device = false};
+    cases_count count = {0, 0, 0};
+    tensor_error error = {""};
+    char path[1024];
 
-    run_all(&t, NULL);
+    folder("rotary", path, sizeof path);
+    cr_assert_eq(cases_run(path, NULL, NULL, NULL, &count, &error), 0, "%s", error.line);
+    cr_expect_eq(count.passed, (unsigned)ROTARY_FILES, "%u of %d", count.passed, ROTARY_FILES);
 }
 
 Test(goldens, folders_hold_what_was_published)
@@ -171,31 +141,46 @@ Test(goldens, folders_hold_what_was_published)
     }
 }
 
+/* One profile also shows that what has no device route says so; the reference need not pass it
+ * three times more. */
 static void run_profile(harness_profile profile)
 {
     tally t = {.on_device = true};
+    cases_plans plans = {NULL, 0};
+    char path[1200], rotary[1024];
+    case_result result;
     harness h;
+    size_t i;
 
     harness_open(&h, profile);
-    run_all(&t, h.g);
-    h.cases = (uint32_t)COVERED;
+    folder("rotary", rotary, sizeof rotary);
+    for (i = 0; i < GOLDEN_NAMES; i++) {
+        if (golden_names[i].reference_only != NULL && profile != HARNESS_LAVAPIPE)
+            continue;
+        snprintf(path, sizeof path, "%s/%s.safetensors", rotary, golden_names[i].name);
+        cases_run_file(path, h.g, &plans, &result);
+        each(&t, &result);
+        cr_expect_eq(t.seen[i], 1u, "%s was met %u times", golden_names[i].name, t.seen[i]);
+        h.cases++;
+    }
+    cases_free_plans(&plans);
     h.failures = t.wrong;
-    fprintf(stderr, "%s: %zu cases, the largest error is %.3g of its bound (%s)\n",
-            harness_profile_name(profile), COVERED, t.worst, t.worst_name);
+    fprintf(stderr, "%s: %u cases, the largest error is %.3g of its bound (%s)\n",
+            harness_profile_name(profile), h.cases, t.worst, t.worst_name);
     harness_close(&h);
 }
 
-Test(goldens, lavapipe_passes_every_covered_case)
+Test(goldens, lavapipe_passes_every_case_with_a_device_route)
 {
     run_profile(HARNESS_LAVAPIPE);
 }
 
-Test(goldens, the_floor_passes_every_covered_case)
+Test(goldens, the_floor_passes_every_case_with_a_device_route)
 {
     run_profile(HARNESS_LAVAPIPE_FLOOR);
 }
 
-Test(goldens, swiftshader_passes_every_covered_case)
+Test(goldens, swiftshader_passes_every_case_with_a_device_route)
 {
     run_profile(HARNESS_SWIFTSHADER);
 }
@@ -246,6 +231,11 @@ typedef struct word_row {
 } word_row;
 
 #define PLAIN "\"head_dim\":2,\"layout\":\"half\""
+#define TURNED "\"head_dim\":2,\"layout\":\"interleaved\""
+/* To be closed by the row: }} or more keys first. */
+#define YARN                                                                                       \
+    "\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":2,"                                    \
+    "\"original_max_position_embeddings\":4096"
 
 static const word_row words[] = {
     {CASE_PASS, "", "rope", "rotate", "{" PLAIN "}", "1e-6", NULL, 0},
@@ -294,11 +284,62 @@ static const word_row words[] = {
     {CASE_FAIL, "for tolerance", "rope", "rotate", "{" PLAIN "}", "small", NULL, 0},
     {CASE_FAIL, "for tolerance", "rope", "rotate", "{" PLAIN "}", "-1", NULL, 0},
     {CASE_FAIL, "for tolerance", "rope", "rotate", "{" PLAIN "}", "nan", NULL, 0},
-    {CASE_SKIP, "not implemented: scheme xpos", "xpos", "rotate", "{" PLAIN "}", "1e-6", NULL, 0},
-    {CASE_SKIP, "not implemented: rope_type yarn", "rope", "rotate",
+    {CASE_SKIP, "not implemented: scheme alibi", "alibi", "rotate", "{" PLAIN "}", "1e-6", NULL,
+     0},
+    {CASE_PASS, "", "rope", "rotate", "{" PLAIN "," YARN ",\"attention_factor\":1}}", "1e-6", NULL,
+     0},
+    {CASE_FAIL, "reference: out.y", "rope", "rotate", "{" PLAIN "," YARN "}}", "1e-6", NULL, 0},
+    {CASE_FAIL, "params.attention_factor: wanted 1.0693", "rope", "rotate",
+     "{" PLAIN ",\"attention_factor\":1," YARN "}}", "1e-6", NULL, 0},
+    {CASE_FAIL, "original_max_position_embeddings", "rope", "rotate",
      "{" PLAIN ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":2}}", "1e-6", NULL, 0},
-    {CASE_SKIP, "not implemented: freq_factors", "rope", "rotate",
+    {CASE_FAIL, "whole number of 1 or more for max_position_embeddings", "rope", "rotate",
+     "{" PLAIN ",\"rope_parameters\":{\"rope_type\":\"dynamic\",\"factor\":2}}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted 1 numbers for short_factor, got 2", "rope", "rotate",
+     "{" PLAIN ",\"max_position_embeddings\":8,\"rope_parameters\":{\"rope_type\":\"longrope\","
+     "\"short_factor\":[1,1],\"long_factor\":[1]}}",
+     "1e-6", NULL, 0},
+    {CASE_FAIL, "for proportional", "rope", "rotate",
+     "{\"head_dim\":4,\"rotary_dim\":2,\"layout\":\"half\","
+     "\"rope_parameters\":{\"rope_type\":\"proportional\"}}",
+     "1e-6", NULL, 0},
+    {CASE_FAIL, "one schedule, got several", "rope", "rotate",
+     "{" PLAIN ",\"parametrisation\":\"ggml\"," YARN "}}", "1e-6", NULL, 0},
+    {CASE_FAIL, "outside their domain", "rope", "rotate",
+     "{" PLAIN ",\"scaling\":\"LlamaNTKScaledRotaryEmbedding\",\"alpha\":4}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted ntk", "rope", "rotate",
+     "{" PLAIN ",\"scaling\":\"LlamaDynamicScaledRotaryEmbedding\"}", "1e-6", NULL, 0},
+    {CASE_FAIL, "parametrisation ggml with in.freq_factors", "rope", "rotate", "{" PLAIN "}",
+     "1e-6", "in.freq_factors", 0},
+    {CASE_FAIL, "outside their domain", "rope", "rotate",
      "{" PLAIN ",\"parametrisation\":\"ggml\"}", "1e-6", "in.freq_factors", 0},
+    {CASE_FAIL, "for n_ctx_orig", "rope", "rotate",
+     "{" PLAIN ",\"parametrisation\":\"ggml\",\"ext_factor\":1}", "1e-6", NULL, 0},
+    {CASE_PASS, "", "xpos", "rotate", "{" TURNED ",\"center\":2}", "1e-6", NULL, 0},
+    {CASE_FAIL, "reference: out.y", "xpos", "rotate", "{" TURNED ",\"center\":1}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted center", "xpos", "rotate", "{" TURNED "}", "1e-6", NULL, 0},
+    {CASE_FAIL, "unknown value \"half\"", "xpos", "rotate", "{" PLAIN ",\"center\":2}", "1e-6",
+     NULL, 0},
+    {CASE_FAIL, "wanted op rotate or scores", "xpos", "attention", "{" TURNED "}", "1e-6", NULL, 0},
+    {CASE_FAIL, "got no variant", "rope2d", "rotate", "{" PLAIN "}", "1e-6", NULL, 0},
+    {CASE_FAIL, "params.layout: wanted that of sam2", "rope2d", "rotate",
+     "{" PLAIN ",\"variant\":\"sam2\"}", "1e-6", NULL, 0},
+    {CASE_FAIL, "params.axes: wanted h and w, got h twice", "rope2d", "rotate",
+     "{\"head_dim\":4,\"layout\":\"half\",\"variant\":\"pixtral\",\"axes\":[\"h\",\"h\"]}",
+     "1e-6", NULL, 0},
+    {CASE_FAIL, "params.axes: wanted a list of known words", "rope2d", "rotate",
+     "{\"head_dim\":4,\"layout\":\"half\",\"variant\":\"pixtral\",\"axes\":[\"h\",\"x\"]}",
+     "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted grid for dinov3", "rope2d", "rotate",
+     "{\"head_dim\":4,\"layout\":\"half\",\"variant\":\"dinov3\"}", "1e-6", NULL, 0},
+    {CASE_FAIL, "sections or pair_axis, got none", "mrope", "rotate", "{" PLAIN "}", "1e-6", NULL,
+     0},
+    {CASE_FAIL, "sections that suit 1 pairs", "mrope", "rotate",
+     "{" PLAIN ",\"mrope_section\":[1,1,1]}", "1e-6", NULL, 0},
+    {CASE_FAIL, "pair_axis: wanted what the sections say", "mrope", "rotate",
+     "{" PLAIN ",\"mrope_section\":[1,0,0],\"pair_axis\":[2]}", "1e-6", NULL, 0},
+    {CASE_FAIL, "in.positions: wanted 2 dimensions", "mrope", "rotate",
+     "{" PLAIN ",\"mrope_section\":[1,0,0]}", "1e-6", NULL, 0},
 };
 
 Test(goldens, wrong_numbers_and_unknown_words_do_not_pass)
@@ -312,7 +353,7 @@ Test(goldens, wrong_numbers_and_unknown_words_do_not_pass)
         const word_row *w = &words[i];
         case_result r;
         write_case(path, w->scheme, w->op, w->params, w->tolerance, w->more, w->shift);
-        cases_run_file(path, NULL, &r);
+        cases_run_file(path, NULL, NULL, &r);
         cr_expect_eq(r.status, w->status, "row %zu: status %d, reason \"%s\"", i, (int)r.status,
                      r.reason);
         cr_expect(strstr(r.reason, w->why) != NULL, "row %zu: wanted \"%s\", got \"%s\"", i, w->why,

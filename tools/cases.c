@@ -1,5 +1,5 @@
 /* Golden cases: files, folders, parameters, comparison. What a scheme's parameters mean is in the
- * file of its family (cases_rope.c).
+ * file of its family (cases_rope.c, cases_xpos.c, ...).
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -27,12 +27,15 @@ typedef struct scheme_row {
 
 /* All schemes of README.md. */
 static const scheme_row schemes[] = {
-    {"sinusoidal", NULL}, {"learned", NULL}, {"sinusoidal2d", NULL},
-    {"learned2d", NULL},  {"shaw", NULL},    {"music_transformer", NULL},
-    {"t5", NULL},         {"alibi", NULL},   {"transformer_xl", NULL},
-    {"xlnet", NULL},      {"deberta", NULL}, {"rope", case_run_rope},
-    {"xpos", NULL},       {"rope2d", NULL},  {"mrope", NULL},
-    {"swin", NULL},       {"swin_v2", NULL},
+    {"sinusoidal", NULL},    {"learned", NULL},
+    {"sinusoidal2d", NULL},  {"learned2d", NULL},
+    {"shaw", NULL},          {"music_transformer", NULL},
+    {"t5", NULL},            {"alibi", NULL},
+    {"transformer_xl", NULL}, {"xlnet", NULL},
+    {"deberta", NULL},       {"rope", case_run_rope},
+    {"xpos", case_run_xpos}, {"rope2d", case_run_rope2d},
+    {"mrope", case_run_mrope}, {"swin", NULL},
+    {"swin_v2", NULL},
 };
 
 static const char *const ops[] = {
@@ -113,9 +116,20 @@ static int run_scheme(case_file *c)
     return case_fail(c, "metadata: unknown scheme \"%.100s\"", scheme);
 }
 
-void cases_run_file(const char *path, gpu *device, case_result *result)
+void cases_free_plans(cases_plans *plans)
 {
-    case_file c = {.path = path, .device = device, .result = result};
+    size_t i;
+
+    for (i = 0; i < plans->count; i++)
+        rhumb_destroy_plan(plans->items[i]);
+    free(plans->items);
+    plans->items = NULL;
+    plans->count = 0;
+}
+
+void cases_run_file(const char *path, gpu *device, cases_plans *plans, case_result *result)
+{
+    case_file c = {.path = path, .device = device, .plans = plans, .result = result};
     tensor_error error;
 
     memset(result, 0, sizeof *result);
@@ -222,11 +236,12 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void run_path(const char *path, gpu *device, cases_fn each, void *user, cases_count *count)
+static void run_path(const char *path, gpu *device, cases_plans *plans, cases_fn each, void *user,
+                     cases_count *count)
 {
     case_result result;
 
-    cases_run_file(path, device, &result);
+    cases_run_file(path, device, plans, &result);
     count->passed += result.status == CASE_PASS;
     count->failed += result.status == CASE_FAIL;
     count->skipped += result.status == CASE_SKIP;
@@ -238,6 +253,7 @@ int cases_run(const char *path, gpu *device, cases_fn each, void *user, cases_co
               tensor_error *error)
 {
     path_list list = {NULL, 0, 0};
+    cases_plans plans = {NULL, 0};
     struct stat status;
     int result = 0;
     size_t i;
@@ -246,7 +262,7 @@ int cases_run(const char *path, gpu *device, cases_fn each, void *user, cases_co
         return file_fail(error, path, "wanted a case file or a folder of them: %s",
                          strerror(errno));
     if (!S_ISDIR(status.st_mode)) {
-        run_path(path, device, each, user, count);
+        run_path(path, device, NULL, each, user, count);
         return 0;
     }
     result = collect(path, 0, &list, error);
@@ -255,8 +271,9 @@ int cases_run(const char *path, gpu *device, cases_fn each, void *user, cases_co
     if (result == 0) {
         qsort(list.paths, list.count, sizeof *list.paths, compare_paths);
         for (i = 0; i < list.count; i++)
-            run_path(list.paths[i], device, each, user, count);
+            run_path(list.paths[i], device, &plans, each, user, count);
     }
+    cases_free_plans(&plans);
     free_paths(&list);
     return result;
 }

@@ -1,7 +1,8 @@
 /* Golden cases: runs .safetensors files of the format of tests/goldens/README.md, with the
  * vocabulary of tests/goldens/PARAMS.md, on the double-precision reference and on a device.
  *
- * Never silent: what rhumb does not implement is a SKIP with the reason "not implemented: ..."; a
+ * Never silent: what rhumb does not implement is a SKIP with the reason "not implemented: ...";
+ * where a device is given, what has no device route yet is a SKIP with "reference only: ..."; a
  * file, key, value or tensor that the format does not allow is a FAIL with the reason.
  */
 #ifndef RHUMB_TOOLS_CASES_H
@@ -13,7 +14,8 @@
 typedef enum case_status {
     CASE_PASS = 0,
     CASE_FAIL = 1,
-    CASE_SKIP = 2,
+    CASE_SKIP = 2, /* the reason begins with "not implemented: " (nothing was compared) or
+                      "reference only: " (the reference passed; rhumb has no device route) */
 } case_status;
 
 typedef struct case_result {
@@ -36,8 +38,18 @@ typedef struct cases_count {
     unsigned skipped;
 } cases_count;
 
-/* One file. device NULL: reference only. Never fails other than by result->status. */
-void cases_run_file(const char *path, gpu *device, case_result *result);
+/* Plans of the cases so far, kept so that cases that need the same code share its pipelines. All of
+ * one device; zero-initialise, and free before the device is closed. */
+typedef struct cases_plans {
+    rhumb_plan **items;
+    size_t count;
+} cases_plans;
+
+void cases_free_plans(cases_plans *plans);
+
+/* One file. device NULL: reference only; `plans` may be NULL. Never fails other than by
+ * result->status. */
+void cases_run_file(const char *path, gpu *device, cases_plans *plans, case_result *result);
 
 typedef void (*cases_fn)(void *user, const case_result *result);
 

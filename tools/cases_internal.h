@@ -13,6 +13,7 @@ typedef struct case_file {
     tensor_list tensors;
     cJSON *params; /* an object */
     gpu *device;   /* NULL: reference only */
+    cases_plans *plans; /* or NULL */
     case_result *result;
 } case_file;
 
@@ -20,6 +21,10 @@ typedef struct case_file {
  */
 int case_fail(case_file *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int case_skip(case_file *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The end of a case that the reference passed and that has no device route yet: "reference only:
+ * <what>". Where a route is added, it takes the place of the call. */
+int case_reference_only(case_file *c, const char *what);
 
 /* ------------------------------------------------------------------------------------------------
  * Parameters. A key that is null counts as absent, as PARAMS.md section 1 says.
@@ -32,13 +37,15 @@ typedef enum param_kind {
     PARAM_NOTE, /* any string: informative only */
     PARAM_NUMBER_OR_FALSE,
     PARAM_NUMBERS, /* a list */
+    PARAM_TRIPLES, /* a list of lists of three numbers */
+    PARAM_TEXTS,   /* a list, each one of `values` */
     PARAM_OBJECT,
 } param_kind;
 
 typedef struct param_row {
     const char *key;
     param_kind kind;
-    const char *values; /* TEXT: the values, each followed by a newline */
+    const char *values; /* TEXT, TEXTS: the values, each followed by a newline */
 } param_row;
 
 /* 0 if the object holds only keys of the rows, each once and of its kind and values. */
@@ -49,6 +56,9 @@ const cJSON *case_param(const cJSON *object, const char *key);
 double case_number(const cJSON *object, const char *key, double absent);
 bool case_bool(const cJSON *object, const char *key, bool absent);
 const char *case_string(const cJSON *object, const char *key); /* or NULL */
+
+/* Is `text` one of the values, each of which is followed by a newline? */
+bool case_listed(const char *values, const char *text);
 
 /* A size among the case's parameters, from `least` to 2^20. */
 int case_size(case_file *c, const char *key, double absent, double least, uint32_t *value);
@@ -90,5 +100,8 @@ int case_run_device(case_file *c, const char *who, gpu_operation *op);
 
 /* The families. Each returns 0 when every comparison held, else the status is set. */
 int case_run_rope(case_file *c);
+int case_run_xpos(case_file *c);
+int case_run_rope2d(case_file *c);
+int case_run_mrope(case_file *c);
 
 #endif

@@ -1,82 +1,32 @@
-/* Golden cases of scheme rope: the vocabulary of PARAMS.md sections 5.1 to 5.5, in rhumb's terms.
- */
+/* Golden cases of scheme rope (PARAMS.md section 5): frequencies and rotation. Schedules are in
+ * cases_schedule.c, attention and scores in cases_attention.c. */
 #include "cases_rope.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const param_row param_rows[] = {
-    {"head_dim", PARAM_WHOLE, NULL},
-    {"rotary_dim", PARAM_WHOLE, NULL},
-    {"dim", PARAM_WHOLE, NULL},
-    {"rotary_offset", PARAM_WHOLE, NULL},
-    {"layout", PARAM_TEXT, "half\ninterleaved\n"},
+    CASE_PAIRING_ROWS("half\ninterleaved\n"),
+    CASE_SCHEDULE_ROWS,
+    CASE_ATTENTION_ROWS,
     {"output_layout", PARAM_TEXT, "half\n"},
-    {"attention_factor", PARAM_NUMBER, NULL},
-    {"rope_parameters", PARAM_OBJECT, NULL},
-    {"max_position_embeddings", PARAM_NUMBER, NULL},
-    {"seq_len", PARAM_WHOLE, NULL},
-    {"base", PARAM_NUMBER, NULL},
     {"rel_tolerance", PARAM_NUMBER, NULL},
-    {"note", PARAM_NOTE, NULL},
-    {"third_party_float32_max_abs_dev", PARAM_NUMBER, NULL},
-    {"ggml_float32_max_abs_dev", PARAM_NUMBER, NULL},
-    {"ref_float32_max_rel_dev", PARAM_NUMBER, NULL},
-    {"deviation_from_float64_formula", PARAM_NUMBER, NULL},
-    {"deviation_from_direct_rotation", PARAM_NUMBER, NULL},
     {"scaling", PARAM_TEXT,
      "LlamaNTKScaledRotaryEmbedding\nLlamaDynamicScaledRotaryEmbedding\n"
      "LlamaPartNTKScaledRotaryEmbedding\nLlamaYaRNScaledRotaryEmbedding\n"},
     {"alpha", PARAM_NUMBER, NULL},
     {"ntk", PARAM_NUMBER_OR_FALSE, NULL},
-    {"scale", PARAM_NUMBER, NULL},
     {"original_max_position_embeddings", PARAM_NUMBER, NULL},
     {"extrapolation_factor", PARAM_NUMBER, NULL},
-    {"attn_factor", PARAM_NUMBER, NULL},
     {"base_rescale_factor", PARAM_NUMBER, NULL},
     {"interpolation_factor", PARAM_NUMBER, NULL},
-    {"parametrisation", PARAM_TEXT, "ggml\n"},
-    {"freq_base", PARAM_NUMBER, NULL},
-    {"freq_scale", PARAM_NUMBER, NULL},
-    {"ext_factor", PARAM_NUMBER, NULL},
-    {"beta_fast", PARAM_NUMBER, NULL},
-    {"beta_slow", PARAM_NUMBER, NULL},
-    {"n_ctx_orig", PARAM_WHOLE, NULL},
-    {"effective_attention_factor", PARAM_NUMBER, NULL},
     {"storage", PARAM_TEXT, "float16\n"},
     {"kind", PARAM_TEXT, "position_shift\n"},
     {"attention_factor_of_shift", PARAM_NUMBER, NULL},
     {"attention_factor_already_applied", PARAM_NUMBER, NULL},
-    {"heads", PARAM_WHOLE, NULL},
-    {"kv_heads", PARAM_WHOLE, NULL},
-    {"causal", PARAM_BOOL, NULL},
-    {"sliding_window", PARAM_WHOLE, NULL},
-    {"mask_order", PARAM_TEXT, "sequence index\n"},
-    {"qk_nope_head_dim", PARAM_WHOLE, NULL},
-    {"qk_rope_head_dim", PARAM_WHOLE, NULL},
-    {"v_head_dim", PARAM_WHOLE, NULL},
-};
-
-static const param_row schedule_rows[] = {
-    {"rope_type", PARAM_TEXT, "default\nlinear\ndynamic\nyarn\nllama3\nlongrope\nproportional\n"},
-    {"rope_theta", PARAM_NUMBER, NULL},
-    {"partial_rotary_factor", PARAM_NUMBER, NULL},
-    {"factor", PARAM_NUMBER, NULL},
-    {"original_max_position_embeddings", PARAM_NUMBER, NULL},
-    {"beta_fast", PARAM_NUMBER, NULL},
-    {"beta_slow", PARAM_NUMBER, NULL},
-    {"truncate", PARAM_BOOL, NULL},
-    {"mscale", PARAM_NUMBER, NULL},
-    {"mscale_all_dim", PARAM_NUMBER, NULL},
-    {"attention_factor", PARAM_NUMBER, NULL},
-    {"low_freq_factor", PARAM_NUMBER, NULL},
-    {"high_freq_factor", PARAM_NUMBER, NULL},
-    {"short_factor", PARAM_NUMBERS, NULL},
-    {"long_factor", PARAM_NUMBERS, NULL},
 };
 
 static const tensor_row rotate_rows[] = {
@@ -93,137 +43,77 @@ static const tensor_row frequencies_rows[] = {
     {"out.inv_freq", TENSOR_F32, true},
 };
 
-static const tensor_row attention_rows[] = {
-    {"in.q", TENSOR_F32, true},           {"in.k", TENSOR_F32, false},
-    {"in.v", TENSOR_F32, false},          {"in.k_nope", TENSOR_F32, false},
-    {"in.k_rope", TENSOR_F32, false},     {"in.positions_q", TENSOR_I32, true},
-    {"in.positions_k", TENSOR_I32, true}, {"out.o", TENSOR_F32, false},
-    {"out.scores", TENSOR_F32, false},
-};
-
 /* ------------------------------------------------------------------------------------------------
  * Parameters
  */
 static int check_vocabulary(case_file *c)
 {
     const char *op = c->result->op;
-    const cJSON *schedule;
 
-    if (case_check_params(c, c->params, param_rows, COUNT(param_rows)) != 0)
+    if (case_check_params(c, c->params, param_rows, COUNT(param_rows)) != 0 ||
+        case_check_schedule(c, false) != 0)
         return -1;
-    schedule = case_param(c->params, "rope_parameters");
-    if (schedule != NULL &&
-        case_check_params(c, schedule, schedule_rows, COUNT(schedule_rows)) != 0)
-        return -1;
-    if (schedule != NULL && case_string(schedule, "rope_type") == NULL)
-        return case_fail(c, "params.rope_parameters: wanted rope_type, got none");
     if (strcmp(op, "rotate") == 0)
         return case_check_tensors(c, rotate_rows, COUNT(rotate_rows));
     if (strcmp(op, "frequencies") == 0)
         return case_check_tensors(c, frequencies_rows, COUNT(frequencies_rows));
     if (strcmp(op, "scores") == 0 || strcmp(op, "attention") == 0)
-        return case_check_tensors(c, attention_rows, COUNT(attention_rows));
+        return case_check_tensors(c, case_attention_tensors, case_attention_tensor_count);
     return case_fail(c, "scheme rope: wanted op rotate, frequencies, scores or attention, got %s",
                      op);
 }
 
-/* What rhumb has no parameters for yet. */
-static int skip_unimplemented(case_file *c)
+static int read_pairing(case_file *c, rope_case *r)
 {
-    const cJSON *p = c->params, *schedule = case_param(p, "rope_parameters");
-    const char *type = schedule != NULL ? case_string(schedule, "rope_type") : "default";
-    const char *layout = case_string(p, "layout"), *output = case_string(p, "output_layout");
-
-    if (strcmp(c->result->op, "scores") == 0)
-        return case_skip(c, "not implemented: op scores");
-    if (strcmp(type, "default") != 0 && strcmp(type, "linear") != 0)
-        return case_skip(c, "not implemented: rope_type %s", type);
-    if (case_string(p, "scaling") != NULL)
-        return case_skip(c, "not implemented: scaling %s", case_string(p, "scaling"));
-    if (case_number(p, "base_rescale_factor", 1.0) != 1.0)
-        return case_skip(c, "not implemented: base_rescale_factor");
-    if (case_number(p, "ext_factor", 0.0) != 0.0)
-        return case_skip(c, "not implemented: ext_factor");
-    if (tensor_list_find(&c->tensors, "in.freq_factors") != NULL)
-        return case_skip(c, "not implemented: freq_factors");
-    if (output != NULL && layout != NULL && strcmp(output, layout) != 0)
-        return case_skip(c, "not implemented: output_layout");
-    if (case_param(p, "qk_nope_head_dim") != NULL || case_param(p, "qk_rope_head_dim") != NULL)
-        return case_skip(c, "not implemented: multi-head latent attention");
-    return 0;
-}
-
-/* Base and factor of whichever way the case states its schedule. */
-static int read_schedule(case_file *c, ref_rope *rope)
-{
-    const cJSON *p = c->params, *schedule = case_param(p, "rope_parameters");
-    const bool ggml = case_string(p, "parametrisation") != NULL;
-
-    if (!ggml && (case_param(p, "freq_base") != NULL || case_param(p, "freq_scale") != NULL))
-        return case_fail(
-            c, "params: wanted parametrisation ggml with freq_base and freq_scale, got none");
-    rope->magnitude = case_number(p, "attention_factor", 1.0);
-    rope->base = case_number(p, "base", 10000.0);
-    /* The angle is divided at use; the list of op frequencies does not show it. */
-    if (strcmp(c->result->op, "frequencies") != 0)
-        rope->factor = case_number(p, "interpolation_factor", 1.0);
-    if (schedule != NULL) {
-        rope->base = case_number(schedule, "rope_theta", 10000.0);
-        if (strcmp(case_string(schedule, "rope_type"), "linear") == 0) {
-            if (case_param(schedule, "factor") == NULL)
-                return case_fail(c, "params.rope_parameters: wanted factor for linear, got none");
-            rope->factor *= case_number(schedule, "factor", 1.0);
-        }
-    }
-    if (ggml) {
-        const bool shift = case_string(p, "kind") != NULL;
-        rope->base = case_number(p, "freq_base", 10000.0);
-        rope->factor = 1.0 / case_number(p, "freq_scale", 1.0);
-        rope->magnitude = case_number(p, shift ? "attention_factor_of_shift" : "attn_factor", 1.0);
-    }
-    if (!(rope->base > 0.0) || !(rope->factor > 0.0) || !(rope->magnitude > 0.0) ||
-        isinf(rope->factor))
-        return case_fail(c, "params: wanted a base, factor and magnitude above 0, got %g, %g, %g",
-                         rope->base, rope->factor, rope->magnitude);
-    return 0;
-}
-
-static int read_params(case_file *c, rope_case *r)
-{
-    const cJSON *schedule = case_param(c->params, "rope_parameters");
     const char *layout = case_string(c->params, "layout");
-    double rotary = 0.0;
+    const char *output = case_string(c->params, "output_layout");
+    const bool half = layout != NULL && strcmp(layout, "half") == 0;
 
-    memset(r, 0, sizeof *r);
     if (layout == NULL)
         return case_fail(c, "params: wanted layout, got none");
-    if (case_size(c, "head_dim", 0.0, 1.0, &r->head_dim) != 0)
+    r->rope.pairing = half ? REF_PAIRING_HALF : REF_PAIRING_INTERLEAVED;
+    r->device.pairing = half ? RHUMB_PAIRING_HALF : RHUMB_PAIRING_INTERLEAVED;
+    if (output != NULL && !half) {
+        r->rope.pairing = REF_PAIRING_INTERLEAVED_TO_HALF;
+        r->device.pairing = RHUMB_PAIRING_INTERLEAVED_TO_HALF;
+    }
+    return 0;
+}
+
+/* Multi-head latent attention rotates the end of the head. */
+static int read_window(case_file *c, rope_case *r)
+{
+    const cJSON *schedule = case_param(c->params, "rope_parameters");
+    const char *type = schedule != NULL ? case_string(schedule, "rope_type") : "default";
+    const double nope = case_number(c->params, "qk_nope_head_dim", 0.0);
+    double rotary = case_number(c->params, "qk_rope_head_dim", 0.0);
+    const double head = rotary > 0.0 ? nope + rotary : 0.0;
+
+    if (case_size(c, "head_dim", head, 1.0, &r->head_dim) != 0)
         return -1;
-    ref_rope_init(&r->rope, 0);
-    r->rope.pairing = strcmp(layout, "half") == 0 ? REF_PAIRING_HALF : REF_PAIRING_INTERLEAVED;
-    rotary = schedule != NULL
-                 ? floor(r->head_dim * case_number(schedule, "partial_rotary_factor", 1.0))
-                 : (double)r->head_dim;
+    if (rotary == 0.0)
+        rotary = r->head_dim;
+    if (schedule != NULL && strcmp(type, "proportional") != 0)
+        rotary = floor(rotary * case_number(schedule, "partial_rotary_factor", 1.0));
     if (case_size(c, "rotary_dim", rotary, 2.0, &r->rope.rotary_dim) != 0 ||
-        case_size(c, "rotary_offset", 0.0, 0.0, &r->rope.rotary_offset) != 0)
+        case_size(c, "rotary_offset", nope, 0.0, &r->rope.rotary_offset) != 0)
         return -1;
     if (r->rope.rotary_dim % 2 != 0 || r->rope.rotary_offset + r->rope.rotary_dim > r->head_dim)
         return case_fail(c, "params: wanted an even rotary_dim within head_dim %u, got %u at %u",
                          r->head_dim, r->rope.rotary_dim, r->rope.rotary_offset);
-    return read_schedule(c, &r->rope);
+    r->device.rotary_dim = r->rope.rotary_dim;
+    r->device.rotary_offset = r->rope.rotary_offset;
+    return 0;
 }
 
-void case_to_rhumb(const rope_case *r, rhumb_rope *rope)
+int case_read_rope(case_file *c, rope_case *r)
 {
-    rhumb_init_rope(rope);
-    rope->pairing =
-        r->rope.pairing == REF_PAIRING_HALF ? RHUMB_PAIRING_HALF : RHUMB_PAIRING_INTERLEAVED;
-    rope->rotary_dim = r->rope.rotary_dim;
-    rope->rotary_offset = r->rope.rotary_offset;
-    rope->base = r->rope.base;
-    rope->factor = r->rope.factor;
-    rope->scaling = r->rope.factor != 1.0 ? RHUMB_ROPE_SCALING_LINEAR : RHUMB_ROPE_SCALING_NONE;
-    rope->attention_factor = r->rope.magnitude;
+    memset(r, 0, sizeof *r);
+    ref_rope_init(&r->rope, 0);
+    rhumb_init_rope(&r->device);
+    if (read_pairing(c, r) != 0 || read_window(c, r) != 0)
+        return -1;
+    return case_read_schedule(c, r);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -244,42 +134,47 @@ static int compare_frequencies(case_file *c, const char *who, const double *freq
     return 0;
 }
 
-static int run_frequencies(case_file *c, const rope_case *r)
+/* A function of the library alone: needs no device, but says what a plan on one would get. */
+static int frequencies_of_rhumb(case_file *c, const rope_case *r, double *frequencies)
+{
+    const uint32_t n = r->rope.rotary_dim / 2;
+    double magnitude = 0.0;
+    uint32_t count = 0;
+
+    if (rhumb_rotary_frequencies(&r->device, r->head_dim, (uint32_t)r->rope.length, frequencies, n,
+                                 &count, &magnitude) != RHUMB_OK ||
+        count != n)
+        return case_fail(c, "device: wanted %u frequencies, got %u: %.150s", n, count,
+                         rhumb_last_message(NULL));
+    return compare_frequencies(c, "device", frequencies, magnitude, &c->result->device_error);
+}
+
+static int run_frequencies(case_file *c, rope_case *r)
 {
     const uint64_t n = r->rope.rotary_dim / 2;
     const tensor *golden = case_tensor(c, "out.inv_freq", 1);
-    double *frequencies = NULL, magnitude = 0.0;
-    rhumb_rope rope;
-    uint32_t count = 0;
+    const double length = case_number(c->params, "seq_len", 0.0);
+    double *frequencies = NULL;
     int result = -1;
 
     if (golden == NULL || case_check_shape(c, golden, 1, &n) != 0)
         return -1;
     if (case_param(c->params, "rel_tolerance") == NULL)
         return case_fail(c, "params: wanted rel_tolerance for op frequencies, got none");
+    if (r->by_length && !(length >= 1.0 && length <= 4294967295.0))
+        return case_fail(c, "params.seq_len: wanted 1 to 4294967295 for this schedule, got %g",
+                         length);
+    case_set_length(r, (uint64_t)fmax(length, 0.0));
     c->result->tolerance = case_number(c->params, "rel_tolerance", 0.0);
     c->result->relative = 1;
     frequencies = malloc((size_t)n * sizeof *frequencies);
-    if (frequencies == NULL || ref_rope_frequencies(&r->rope, frequencies) != 0) {
+    if (frequencies == NULL || ref_rope_frequencies(&r->rope, frequencies) != 0)
         case_fail(c, "reference: no memory, or parameters outside their domain");
-        goto fail;
-    }
-    result = compare_frequencies(c, "reference", frequencies, r->rope.magnitude,
-                                 &c->result->reference_error);
-    if (result != 0 || c->device == NULL)
-        goto fail;
-    result = -1;
-    case_to_rhumb(r, &rope);
-    if (rhumb_rotary_frequencies(&rope, r->head_dim, frequencies, (uint32_t)n, &count,
-                                 &magnitude) != RHUMB_OK ||
-        count != n) {
-        case_fail(c, "device: wanted %u frequencies, got %u: %.150s", (unsigned)n, count,
-                  rhumb_last_message(NULL));
-        goto fail;
-    }
-    result = compare_frequencies(c, "device", frequencies, magnitude, &c->result->device_error);
-
-fail:
+    else
+        result = compare_frequencies(c, "reference", frequencies, r->rope.magnitude,
+                                     &c->result->reference_error);
+    if (result == 0 && c->device != NULL)
+        result = frequencies_of_rhumb(c, r, frequencies);
     free(frequencies);
     return result;
 }
@@ -361,54 +256,58 @@ static int rotate_on_reference(case_file *c, const rotate_case *t)
     return result;
 }
 
-/* One record rotates Q out of place and K in place. */
+/* One record rotates Q out of place and K in place, or out of place where the pairing asks for
+ * it. */
 static int rotate_on_device(case_file *c, const rotate_case *t)
 {
     const uint64_t *s = t->x->shape;
     const bool shared = tensor_list_find(&c->tensors, "in.positions")->rank == 1;
+    const bool in_place = t->r->device.pairing != RHUMB_PAIRING_INTERLEAVED_TO_HALF;
+    static const char *const names[4] = {"q", "q_out", "k", "k_out"};
     tensor_list store = {0};
-    tensor *q, *q_out, *k;
-    rhumb_rope rope;
     gpu_operation op;
     uint64_t i;
     int result = -1;
 
-    if (tensor_list_add(&store, "q", (tensor_dtype)t->dtype, 4, s, NULL) == NULL ||
-        tensor_list_add(&store, "q_out", (tensor_dtype)t->dtype, 4, s, NULL) == NULL ||
-        tensor_list_add(&store, "k", (tensor_dtype)t->dtype, 4, s, NULL) == NULL) {
-        case_fail(c, "no memory");
-        goto fail;
+    for (i = 0; i < 4; i++) {
+        if (tensor_list_add(&store, names[i], (tensor_dtype)t->dtype, 4, s, NULL) == NULL) {
+            case_fail(c, "no memory");
+            goto fail;
+        }
     }
-    q = &store.items[0];
-    q_out = &store.items[1];
-    k = &store.items[2];
     for (i = 0; i < t->x->count; i++) {
-        tensor_put(q, i, tensor_get(t->x, i));
-        tensor_put(k, i, tensor_get(t->x, i));
+        tensor_put(&store.items[0], i, tensor_get(t->x, i));
+        tensor_put(&store.items[2], i, tensor_get(t->x, i));
     }
-    case_to_rhumb(t->r, &rope);
     gpu_init_operation(&op, RHUMB_OP_ROTATE);
-    op.info.rotary = &rope;
+    op.info.rotary = &t->r->device;
     op.info.heads = (uint32_t)s[1];
     op.info.head_dim = (uint32_t)s[3];
     op.info.max_q_length = (uint32_t)s[2];
-    gpu_add_tensor(&op, RHUMB_VIEW_Q, t->dtype, s[0], s[1], s[2], s[3], q->data, NULL);
-    gpu_add_tensor(&op, RHUMB_VIEW_Q_OUT, t->dtype, s[0], s[1], s[2], s[3], NULL, q_out->data);
-    gpu_add_tensor(&op, RHUMB_VIEW_K, t->dtype, s[0], s[1], s[2], s[3], k->data, k->data);
+    op.new_length = (uint32_t)t->r->rope.length;
+    gpu_add_tensor(&op, RHUMB_VIEW_Q, t->dtype, s[0], s[1], s[2], s[3], store.items[0].data, NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_Q_OUT, t->dtype, s[0], s[1], s[2], s[3], NULL,
+                   store.items[1].data);
+    gpu_add_tensor(&op, RHUMB_VIEW_K, t->dtype, s[0], s[1], s[2], s[3], store.items[2].data,
+                   in_place ? store.items[2].data : NULL);
+    if (!in_place)
+        gpu_add_tensor(&op, RHUMB_VIEW_K_OUT, t->dtype, s[0], s[1], s[2], s[3], NULL,
+                       store.items[3].data);
     gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, 1, shared ? 1 : s[0], s[2],
                    t->positions, NULL);
     if (case_run_device(c, "rotate", &op) != 0)
         goto fail;
-    result = case_compare_tensor(c, "device: out of place", t->golden, q_out);
+    result = case_compare_tensor(c, "device: Q out of place", t->golden, &store.items[1]);
     if (result == 0)
-        result = case_compare_tensor(c, "device: in place", t->golden, k);
+        result = case_compare_tensor(c, in_place ? "device: K in place" : "device: K out of place",
+                                     t->golden, &store.items[in_place ? 2 : 3]);
 
 fail:
     tensor_list_free(&store);
     return result;
 }
 
-static int run_rotate(case_file *c, const rope_case *r)
+static int run_rotate(case_file *c, rope_case *r)
 {
     rotate_case t = {.r = r, .dtype = RHUMB_F32};
     int result = -1;
@@ -425,6 +324,7 @@ static int run_rotate(case_file *c, const rope_case *r)
     t.positions = case_positions(c, "in.positions", t.x->shape[0], t.x->shape[2]);
     if (t.positions == NULL)
         return -1;
+    case_set_length(r, case_length_of(t.positions, t.x->shape[0] * t.x->shape[2]));
     result = rotate_on_reference(c, &t);
     if (result == 0 && c->device != NULL)
         result = rotate_on_device(c, &t);
@@ -435,12 +335,17 @@ static int run_rotate(case_file *c, const rope_case *r)
 int case_run_rope(case_file *c)
 {
     rope_case r;
+    int result;
 
-    if (check_vocabulary(c) != 0 || skip_unimplemented(c) != 0 || read_params(c, &r) != 0)
+    if (check_vocabulary(c) != 0)
         return -1;
-    if (strcmp(c->result->op, "rotate") == 0)
-        return run_rotate(c, &r);
-    if (strcmp(c->result->op, "frequencies") == 0)
-        return run_frequencies(c, &r);
-    return case_run_rope_attention(c, &r);
+    result = case_read_rope(c, &r);
+    if (result == 0 && strcmp(c->result->op, "rotate") == 0)
+        result = run_rotate(c, &r);
+    else if (result == 0 && strcmp(c->result->op, "frequencies") == 0)
+        result = run_frequencies(c, &r);
+    else if (result == 0)
+        result = case_run_rope_attention(c, &r);
+    case_free_rope(&r);
+    return result;
 }

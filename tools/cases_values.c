@@ -40,6 +40,11 @@ int case_skip(case_file *c, const char *format, ...)
     return -1;
 }
 
+int case_reference_only(case_file *c, const char *what)
+{
+    return case_skip(c, "reference only: %s", what);
+}
+
 /* ------------------------------------------------------------------------------------------------
  * Parameters
  */
@@ -81,8 +86,7 @@ int case_size(case_file *c, const char *key, double absent, double least, uint32
     return 0;
 }
 
-/* `values` is "one\ntwo\n". */
-static bool listed(const char *values, const char *text)
+bool case_listed(const char *values, const char *text)
 {
     const size_t length = strlen(text);
 
@@ -105,6 +109,28 @@ static bool all_numbers(const cJSON *item)
     return true;
 }
 
+static bool all_triples(const cJSON *item)
+{
+    const cJSON *list;
+
+    if (!cJSON_IsArray(item))
+        return false;
+    cJSON_ArrayForEach(list, item) if (!all_numbers(list) || cJSON_GetArraySize(list) != 3)
+        return false;
+    return true;
+}
+
+static bool all_listed(const cJSON *item, const char *values)
+{
+    const cJSON *text;
+
+    if (!cJSON_IsArray(item))
+        return false;
+    cJSON_ArrayForEach(text, item) if (!cJSON_IsString(text) ||
+                                       !case_listed(values, text->valuestring)) return false;
+    return true;
+}
+
 static int check_param(case_file *c, const cJSON *item, const param_row *row)
 {
     static const char *const wanted[] = {
@@ -115,6 +141,8 @@ static int check_param(case_file *c, const cJSON *item, const param_row *row)
         [PARAM_NOTE] = "a string",
         [PARAM_NUMBER_OR_FALSE] = "a number or false",
         [PARAM_NUMBERS] = "a list of numbers",
+        [PARAM_TRIPLES] = "a list of lists of three numbers",
+        [PARAM_TEXTS] = "a list of known words",
         [PARAM_OBJECT] = "an object",
     };
     const double number = item->valuedouble;
@@ -140,6 +168,12 @@ static int check_param(case_file *c, const cJSON *item, const param_row *row)
     case PARAM_NUMBERS:
         good = all_numbers(item);
         break;
+    case PARAM_TRIPLES:
+        good = all_triples(item);
+        break;
+    case PARAM_TEXTS:
+        good = all_listed(item, row->values);
+        break;
     case PARAM_OBJECT:
         good = cJSON_IsObject(item) != 0;
         break;
@@ -147,7 +181,7 @@ static int check_param(case_file *c, const cJSON *item, const param_row *row)
     if (!good)
         return case_fail(c, "params.%s: wanted %s, got something else", row->key,
                          wanted[row->kind]);
-    if (row->kind == PARAM_TEXT && !listed(row->values, item->valuestring))
+    if (row->kind == PARAM_TEXT && !case_listed(row->values, item->valuestring))
         return case_fail(c, "params.%s: unknown value \"%.100s\"", row->key, item->valuestring);
     return 0;
 }
@@ -307,12 +341,32 @@ int case_compare_tensor(case_file *c, const char *who, const tensor *golden, con
     return result;
 }
 
+/* Gives the operation a plan that stays alive. Without room for one more the operation makes its
+ * own. */
+static int keep_plan(case_file *c, const char *who, gpu_operation *op)
+{
+    rhumb_plan **items = NULL;
+
+    if (c->plans != NULL)
+        items = realloc(c->plans->items, (c->plans->count + 1) * sizeof *items);
+    if (items == NULL)
+        return 0;
+    c->plans->items = items;
+    if (gpu_query_operation(c->device, op) != RHUMB_OK)
+        return case_fail(c, "device: %s: %.200s", who, op->message);
+    if (rhumb_create_plan(c->device->context, &op->info, &op->plan) != RHUMB_OK)
+        return case_fail(c, "device: %s: %.200s", who, rhumb_last_message(c->device->context));
+    items[c->plans->count++] = op->plan;
+    return 0;
+}
+
 int case_run_device(case_file *c, const char *who, gpu_operation *op)
 {
     static const char *const names[] = {"auto", "generic", "tile", "decode"};
-    const rhumb_result result = gpu_run_operation(c->device, op);
 
-    if (result != RHUMB_OK)
+    if (keep_plan(c, who, op) != 0)
+        return -1;
+    if (gpu_run_operation(c->device, op) != RHUMB_OK)
         return case_fail(c, "device: %s: %.200s", who, op->message);
     if (op->properties.variant < sizeof names / sizeof *names)
         snprintf(c->result->variant, sizeof c->result->variant, "%s",

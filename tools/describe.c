@@ -10,7 +10,8 @@ static const char usage[] = "usage: rhumb describe CONFIG.JSON [--json]\n\n"
                             "every value, and the key or the\n"
                             "rule that it comes from. A configuration that lacks a needed key, "
                             "contradicts itself or belongs to\n"
-                            "a model that rhumb does not know is refused with the reason.\n\n"
+                            "a model that rhumb does not know is refused with the reason. Known\n"
+                            "traps that a configuration comes near are warned of on stderr.\n\n"
                             "  --json    the values as one JSON object, with the frequencies\n";
 
 typedef struct table_widths {
@@ -26,11 +27,18 @@ static int wider(int width, const char *text)
     return length > width ? length : width;
 }
 
+static bool is_warning(const describe_row *row)
+{
+    return strcmp(row->field, "warning") == 0;
+}
+
 static void print_table(const describe_report *report)
 {
     table_widths w = {(int)strlen("layer kind"), (int)strlen("field"), (int)strlen("value")};
 
     for (uint32_t i = 0; i < report->row_count; i++) {
+        if (is_warning(&report->rows[i]))
+            continue;
         w.kind = wider(w.kind, report->rows[i].kind);
         w.field = wider(w.field, report->rows[i].field);
         w.value = wider(w.value, report->rows[i].value);
@@ -39,8 +47,25 @@ static void print_table(const describe_report *report)
            "source");
     for (uint32_t i = 0; i < report->row_count; i++) {
         const describe_row *row = &report->rows[i];
-        printf("%-*s  %-*s  %-*s  %s\n", w.kind, row->kind, w.field, row->field, w.value,
-               row->value, row->source);
+        if (!is_warning(row))
+            printf("%-*s  %-*s  %-*s  %s\n", w.kind, row->kind, w.field, row->field, w.value,
+                   row->value, row->source);
+    }
+}
+
+/* Each trap once, although several kinds of layers may come near it. */
+static void print_warnings(const describe_report *report)
+{
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        const describe_row *row = &report->rows[i];
+        bool seen = false;
+        for (uint32_t k = 0; k < i; k++) {
+            const describe_row *other = &report->rows[k];
+            seen |= is_warning(other) && strcmp(other->value, row->value) == 0 &&
+                    strcmp(other->source, row->source) == 0;
+        }
+        if (is_warning(row) && !seen)
+            fprintf(stderr, "rhumb describe: warning: %s: %s\n", row->value, row->source);
     }
 }
 
@@ -51,6 +76,7 @@ static int print_report(describe_report *report, bool json)
 
     if (!text)
         return command_error("describe", "%s", report->message[0] ? report->message : "no memory");
+    print_warnings(report);
     if (json)
         fputs(text, stdout);
     else

@@ -2,13 +2,9 @@
 
 #include <rhumb/rhumb_schemes.h>
 
-#include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define EDGE 4u /* frequencies shown at each end */
-
-/* --- resolving --- */
 
 static void add_row(void *user, const char *kind, const char *field, const char *value,
                     const char *source)
@@ -93,10 +89,7 @@ void describe_free(describe_report *report)
     report->row_capacity = 0;
 }
 
-/* --- report as JSON ----------------------------------------------------------------------------
- */
-
-static const char *row_value(const describe_report *report, const char *kind, const char *field)
+const char *describe_value(const describe_report *report, const char *kind, const char *field)
 {
     uint32_t i;
 
@@ -107,133 +100,21 @@ static const char *row_value(const describe_report *report, const char *kind, co
     return NULL;
 }
 
-static int put_number(cJSON *object, const char *name, double value)
+const char *describe_beyond(const rhumb_layer_kind *kind, rhumb_op op)
 {
-    return cJSON_AddNumberToObject(object, name, value) != NULL;
-}
+    const rhumb_header *rotary = kind->rotary;
 
-static int put_text(cJSON *object, const char *name, const char *value)
-{
-    return cJSON_AddStringToObject(object, name, value) != NULL;
-}
-
-static int put_list(cJSON *object, const char *name, const double *values, uint32_t count)
-{
-    cJSON *list = cJSON_CreateDoubleArray(values, (int)count);
-
-    if (list == NULL)
-        return 0;
-    if (cJSON_AddItemToObject(object, name, list))
-        return 1;
-    cJSON_Delete(list);
-    return 0;
-}
-
-static int put_frequencies(cJSON *object, describe_report *report, const rhumb_layer_kind *kind)
-{
-    const rhumb_rope *rope = kind->rotary;
-    uint32_t capacity = rope->rotary_dim / 2;
-    double *frequencies = malloc((capacity + 1) * sizeof *frequencies);
-    double magnitude;
-    double sum = 0.0;
-    uint32_t count;
-    uint32_t edge;
-    uint32_t i;
-    int ok = 0;
-
-    if (frequencies == NULL) {
-        (void)snprintf(report->message, sizeof report->message, "no memory for %u frequencies",
-                       capacity);
-        return 0;
-    }
-    if (rhumb_rotary_frequencies(rope, kind->head_dim, frequencies, capacity, &count, &magnitude) !=
-        RHUMB_OK) {
-        (void)snprintf(report->message, sizeof report->message, "%s", rhumb_last_message(NULL));
-        goto done;
-    }
-    edge = count < EDGE ? count : EDGE;
-    for (i = 0; i < count; i++)
-        sum += frequencies[i];
-    ok = put_number(object, "attention_factor", magnitude) &&
-         put_number(object, "inv_freq_count", count) &&
-         put_list(object, "inv_freq_first", frequencies, edge) &&
-         put_list(object, "inv_freq_last", frequencies + count - edge, edge) &&
-         put_number(object, "inv_freq_sum", sum);
-done:
-    free(frequencies);
-    return ok;
-}
-
-/* What differs between layer types of a model that has several schedules. */
-static int put_schedule(cJSON *object, describe_report *report, const rhumb_layer_kind *kind)
-{
-    const rhumb_rope *rope = kind->rotary;
-    int linear = rope->scaling == RHUMB_ROPE_SCALING_LINEAR;
-    const char *part = row_value(report, kind->name, "partial_rotary_factor");
-
-    return put_text(object, "rope_type", linear ? "linear" : "default") &&
-           put_text(object, "layout",
-                    rope->pairing == RHUMB_PAIRING_HALF ? "half" : "interleaved") &&
-           put_number(object, "head_dim", kind->head_dim) &&
-           put_number(object, "rotary_dim", rope->rotary_dim) &&
-           put_number(object, "rotary_offset", rope->rotary_offset) &&
-           put_number(object, "rope_theta", rope->base) && put_frequencies(object, report, kind) &&
-           (!linear || put_number(object, "factor", rope->factor)) &&
-           (part == NULL || put_number(object, "partial_rotary_factor", strtod(part, NULL)));
-}
-
-/* What all layers share, and the window of those that have one. */
-static int put_shared(cJSON *object, const describe_report *report)
-{
-    const rhumb_layer_kind *first = &report->kinds[0];
-    uint32_t i;
-
-    if (!put_number(object, "heads", first->heads) ||
-        !put_number(object, "kv_heads", first->kv_heads) ||
-        !put_number(object, "softmax_scale", first->scale))
-        return 0;
-    for (i = 0; i < report->kind_count; i++) {
-        if (report->kinds[i].window_left != RHUMB_NO_WINDOW)
-            return put_number(object, "sliding_window", report->kinds[i].window_left);
-    }
-    return 1;
-}
-
-/* All kinds of a model have the same schedule so far (they share the struct); they differ in the
- * window. */
-static cJSON *report_object(describe_report *report)
-{
-    cJSON *object = cJSON_CreateObject();
-
-    (void)snprintf(report->message, sizeof report->message, "no memory for the report");
-    if (object != NULL && put_text(object, "scheme", "rope") &&
-        put_schedule(object, report, &report->kinds[0]) && put_shared(object, report)) {
-        report->message[0] = '\0';
-        return object;
-    }
-    cJSON_Delete(object);
+    if (rotary != NULL && rotary->type != RHUMB_TYPE_ROPE)
+        return "positions of several axes";
+    if (op != RHUMB_OP_ATTENTION)
+        return NULL;
+    if (isfinite(kind->softcap))
+        return "a softcap of their logits";
+    if (kind->sinks)
+        return "attention sinks";
+    if (kind->chunk != RHUMB_NO_WINDOW)
+        return "attention in chunks";
+    if (kind->temperature != 0.0)
+        return "a temperature of their queries that grows with the position";
     return NULL;
-}
-
-char *describe_json(describe_report *report)
-{
-    cJSON *object = report_object(report);
-    char *text = NULL;
-    char *grown = NULL;
-    size_t length;
-
-    if (object == NULL)
-        return NULL;
-    text = cJSON_Print(object);
-    cJSON_Delete(object);
-    if (text == NULL)
-        return NULL;
-    length = strlen(text);
-    grown = realloc(text, length + 2);
-    if (grown == NULL) {
-        free(text);
-        return NULL;
-    }
-    memcpy(grown + length, "\n", 2);
-    return grown;
 }

@@ -15,7 +15,7 @@ typedef struct describe_row {
     char kind[32]; /* layer kind */
     char field[48];
     char value[64];
-    char source[192]; /* key of the configuration, or the rule */
+    char source[192]; /* key of the configuration, or the rule; of field "warning": the trap */
 } describe_row;
 
 /* Large (about 20 KiB): static or heap rather than a deep stack. The scheme structs that `kinds`
@@ -37,10 +37,17 @@ rhumb_result describe_model_file(const char *path, describe_report *report);
 rhumb_result describe_model_text(const char *text, size_t size, describe_report *report);
 void describe_free(describe_report *report);
 
+/* The value of the first row of a kind and field, or NULL. */
+const char *describe_value(const describe_report *report, const char *kind, const char *field);
+
+/* What an operation on these layers needs and `rhumb run` does not do; NULL: nothing. */
+const char *describe_beyond(const rhumb_layer_kind *kind, rhumb_op op);
+
 /* The report as a JSON object in the key names of the NAME.expected.json files, indented, ending in
- * a newline. The caller frees it with free(). NULL: no memory, or a schedule that has no
- * frequencies; the reason is then in report->message. Only for a report whose result is RHUMB_OK.
- */
+ * a newline. Those name what tells models apart, not everything: where layer types have a schedule
+ * each, softmax scales and, with heads of several sizes, windows are in the rows alone. The caller
+ * frees it with free(). NULL: no memory, or a schedule that has no frequencies; the reason is then
+ * in report->message. Only for a report whose result is RHUMB_OK. */
 char *describe_json(describe_report *report);
 
 /* --- NAME.json against NAME.expected.json --- */

@@ -292,10 +292,10 @@ static int run_config(const arguments *a, run_request *request)
             status = command_error(
                 "run", "--kind: the model has no layers \"%.60s\"; its first are \"%s\"",
                 a->kind != NULL ? a->kind : "", report->kinds[0].name);
-        else if (request->op == RHUMB_OP_ATTENTION && isfinite(request->kind->softcap))
-            status = command_error(
-                "run", "the model caps its logits at %g, which attention does not do yet",
-                request->kind->softcap);
+        else if (describe_beyond(request->kind, request->op) != NULL)
+            status = command_error("run", "layers of kind \"%s\" have %s: not done here yet",
+                                   request->kind->name,
+                                   describe_beyond(request->kind, request->op));
         else
             status = run_layer(a, request);
     }

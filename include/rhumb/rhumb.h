@@ -521,11 +521,23 @@ RHUMB_API rhumb_result rhumb_get_plan_properties(const rhumb_plan *plan,
 RHUMB_API void rhumb_destroy_plan(rhumb_plan *plan);
 
 /* Writes the constants block: what rhumb computes for a plan (frequencies, scale). The host puts
- * the bytes into a uniform buffer once. old_length and new_length serve length-dependent rotary
- * kinds; for all others they are ignored (pass 0). `size` is at least
+ * the bytes into a uniform buffer. Rotary kinds that depend on the length (NTK_DYNAMIC,
+ * LINEAR_DYNAMIC, LONGROPE) are computed for new_length, the largest position + 1; 0 is the
+ * shortest. They are written again, into another place, when the length grows: the largest length
+ * that counts is the host's to keep. old_length is the length under which cached keys were rotated;
+ * no operation here reads it yet. All other kinds ignore both (pass 0). `size` is at least
  * plan_properties.constants_size. */
 RHUMB_API rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length,
                                              uint32_t new_length, void *memory, size_t size);
+
+/* Whether keys rotated by this plan's frequencies of old_length differ from those of new_length:
+ * *stale is 1 where they must be rotated anew before they meet queries of new_length, else 0.
+ * NTK_DYNAMIC and LINEAR_DYNAMIC: for any two lengths whose larger one is beyond max_length, unless
+ * equal. LONGROPE: on the two sides of original_length, unless both lists are the same. Everything
+ * else, and a plan without rotation: never. Errors: ARGUMENT; then *stale is as it was.
+ * Thread-safety: any thread. */
+RHUMB_API rhumb_result rhumb_keys_stale(const rhumb_plan *plan, uint32_t old_length,
+                                        uint32_t new_length, uint32_t *stale);
 
 /* -------------------------------------------------------------------------------------------------
  * Bindings
@@ -757,8 +769,11 @@ typedef struct rhumb_key {
     const struct rhumb_key *items;
 } rhumb_key;
 
-/* One kind of layer of a model: most models have one, Gemma 2 has "full_attention" and
- * "sliding_attention". */
+#define RHUMB_MAX_LAYERS 512u
+
+/* One kind of layer of a model: most models have one, Gemma 3 has "full_attention" and
+ * "sliding_attention". Kinds with rotary come first; a vision tower is the last, "vision". Numbers
+ * of heads that a configuration does not have are 0. */
 typedef struct rhumb_layer_kind {
     RHUMB_HEADER;
     char name[32];        /* "attention" where a model has one kind */
@@ -773,6 +788,20 @@ typedef struct rhumb_layer_kind {
     double scale;         /* softmax scale */
     double softcap;       /* logits become softcap * tanh(logit / softcap); default INFINITY: none.
                              No operation here applies one: refuse a kind that has it */
+    uint32_t value_dim;   /* channels of V; default RHUMB_SAME: as head_dim */
+    uint32_t sinks;       /* 1: the softmax has one more logit, learned per head (gpt-oss); default
+                             0. As softcap: no operation here has it */
+    int32_t chunk;        /* a query sees keys of its own block of `chunk` positions only (Llama 4);
+                             default RHUMB_NO_WINDOW: all. As softcap */
+    uint32_t layer_count; /* layers that `layers` speaks of: those of the model, RHUMB_MAX_LAYERS
+                             where a rule is known but not their number, 0 (default) where the
+                             configuration does not say which layers are of this kind */
+    double temperature;   /* a query at position p is multiplied by 1 + temperature *
+                             ln(1 + floor((p + 1) / temperature_length)) (Llama 4); default 0:
+                             not. As softcap */
+    double temperature_length;
+    uint32_t layers[RHUMB_MAX_LAYERS / 32]; /* bit i % 32 of element i / 32: layer i (from 0) is of
+                                               this kind */
 } rhumb_layer_kind;
 
 static inline void rhumb_init_layer_kind(rhumb_layer_kind *s)
@@ -781,10 +810,23 @@ static inline void rhumb_init_layer_kind(rhumb_layer_kind *s)
     s->window_left = RHUMB_NO_WINDOW;
     s->window_right = RHUMB_NO_WINDOW;
     s->softcap = (double)INFINITY;
+    s->value_dim = RHUMB_SAME;
+    s->chunk = RHUMB_NO_WINDOW;
+    s->temperature_length = 1.0;
+}
+
+/* 1 if layer `layer` (from 0) is of this kind, else 0. */
+static inline uint32_t rhumb_layer_is_of_kind(const rhumb_layer_kind *kind, uint32_t layer)
+{
+    if (layer >= kind->layer_count || layer >= RHUMB_MAX_LAYERS)
+        return 0;
+    return kind->layers[layer / 32] >> layer % 32 & 1u;
 }
 
 /* Told once per resolved value: `source` is the key it came from or the rule that made it, e.g.
- * "rope_theta" or "default of llama: hidden_size / num_attention_heads". */
+ * "rope_theta" or "default of llama: hidden_size / num_attention_heads". The field
+ * "warning" is told for each trap that the configuration comes near: `value` is the key, `source`
+ * the trap. */
 typedef void (*rhumb_trace_fn)(void *user, const char *layer_kind, const char *field,
                                const char *value, const char *source);
 
@@ -841,8 +883,9 @@ typedef struct rhumb_api {
     rhumb_result (*import_cache)(rhumb_context *, const void *, size_t, uint32_t *);
     rhumb_result (*scheme_from_keys)(const rhumb_keys_info *, uint32_t *);
     rhumb_result (*get_device_handles)(const rhumb_context *, rhumb_device_handles *);
-    rhumb_result (*rotary_frequencies)(const void *, uint32_t, double *, uint32_t, uint32_t *,
-                                       double *);
+    rhumb_result (*rotary_frequencies)(const void *, uint32_t, uint32_t, double *, uint32_t,
+                                       uint32_t *, double *);
+    rhumb_result (*keys_stale)(const rhumb_plan *, uint32_t, uint32_t, uint32_t *);
     rhumb_result (*query_self_test)(const rhumb_context *, rhumb_self_test_properties *);
     rhumb_result (*create_self_test)(rhumb_context *, const rhumb_self_test_info *,
                                      rhumb_self_test **);

@@ -1,13 +1,11 @@
 /* rhumb_scheme_from_keys: configuration keys of a published model -> layer kinds.
  *
- * families.c has one row per model_type; heads.c and rotary.c follow its rules; here the result
- * becomes layer kinds and the trace. Nothing is written to the caller's memory before all of it is
- * resolved. */
+ * families.c has one row per model_type; heads.c, layers.c, place.c, rotary.c and scaling.c follow
+ * its rules; kinds.c makes layer kinds and the trace of the result. Nothing is written to the
+ * caller's memory before all of it is resolved. */
 #include "resolve.h"
 
 #include <stdio.h>
-
-#define MAX_KINDS 2u
 
 static rhumb_result check_info(const rhumb_lookup *l, const rhumb_keys_info *info)
 {
@@ -51,9 +49,67 @@ static void list_families(char *text, size_t size)
     }
 }
 
+static int has_object(const rhumb_lookup *l, const char *object)
+{
+    uint32_t i;
+
+    for (i = 0; i < l->key_count; i++) {
+        if (rhumb_lookup_below(l, &l->keys[i], object) != NULL)
+            return 1;
+    }
+    return 0;
+}
+
+/* The family of any text part: one that has no parts itself. */
+static rhumb_result find_text(const rhumb_lookup *l, const char *who, const rhumb_family **family)
+{
+    const char *model_type;
+    int found;
+
+    RHUMB_TRY(rhumb_lookup_string(l, "model_type", &model_type, &found));
+    if (!found)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
+                                 "text_config.model_type: missing, needed by %s", who);
+    *family = rhumb_family_find(model_type);
+    if (*family == NULL || (*family)->later != NULL || (*family)->text != NULL ||
+        (*family)->vision_rule != RHUMB_VISION_NONE)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
+                                 "not implemented: text_config.model_type: %.48s as a part of %s",
+                                 model_type, who);
+    return RHUMB_OK;
+}
+
+/* A model of several parts has the keys of its text part in text_config. *family becomes that of
+ * the text part, or NULL if there is none. */
+static rhumb_result enter_text(rhumb_lookup *l, const rhumb_family **family)
+{
+    const rhumb_family *whole = *family;
+    const char *model_type;
+    int found;
+
+    if (!has_object(l, "text_config")) {
+        *family = whole->text[0] != '\0' ? rhumb_family_find(whole->text) : NULL;
+        if (*family == NULL || whole->text_optional)
+            return RHUMB_OK;
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "text_config: missing, needed by %s",
+                                 whole->model_type);
+    }
+    l->scope = "text_config.";
+    if (whole->text[0] == '\0')
+        return find_text(l, whole->model_type, family);
+    RHUMB_TRY(rhumb_lookup_string(l, "model_type", &model_type, &found));
+    if (found && strcmp(model_type, whole->text) != 0)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
+                                 "text_config.model_type: wanted %s or none (rule of %s), found "
+                                 "%.48s",
+                                 whole->text, whole->model_type, model_type);
+    *family = rhumb_family_find(whole->text);
+    return RHUMB_OK;
+}
+
 static rhumb_result find_family(const rhumb_lookup *l, const rhumb_family **family)
 {
-    char known[384];
+    char known[400];
     const char *model_type;
     int found;
 
@@ -72,124 +128,46 @@ static rhumb_result find_family(const rhumb_lookup *l, const rhumb_family **fami
     return RHUMB_OK;
 }
 
-static rhumb_result resolve(const rhumb_lookup *l, rhumb_model_values *r)
+static rhumb_result resolve_text(rhumb_lookup *l, rhumb_model_values *r)
 {
-    RHUMB_TRY(find_family(l, &r->family));
+    (void)snprintf(r->family_rule, sizeof r->family_rule, "rule of %s", r->family->model_type);
+    r->type_count = r->family->by_type ? RHUMB_MOST_TYPES : 1u;
     RHUMB_TRY(rhumb_model_heads(l, r));
     RHUMB_TRY(rhumb_model_rotary(l, r));
     RHUMB_TRY(rhumb_model_layers(l, r));
     RHUMB_TRY(rhumb_model_softcap(l, r));
+    RHUMB_TRY(rhumb_model_temperature(l, r));
     return rhumb_model_scale(l, r);
 }
 
+static rhumb_result resolve(rhumb_lookup *l, rhumb_model_values *r)
+{
+    const rhumb_family *whole = NULL;
+
+    RHUMB_TRY(find_family(l, &whole));
+    r->family = whole->vision_rule == RHUMB_VISION_DINOV3 ? NULL : whole;
+    if (whole->text != NULL)
+        RHUMB_TRY(enter_text(l, &r->family));
+    if (r->family != NULL)
+        RHUMB_TRY(resolve_text(l, r));
+    RHUMB_TRY(rhumb_model_vision(l, r, whole));
+    if (rhumb_model_kind_count(r) == 0)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
+                                 "text_config: missing, and so is vision_config: one is needed by "
+                                 "%s",
+                                 whole->model_type);
+    return rhumb_model_finish(l, r);
+}
+
 /* Room in the arena, or NULL. */
-static rhumb_rope *place_rope(const rhumb_keys_info *info)
+static char *place_schemes(const rhumb_keys_info *info, size_t size)
 {
     size_t align = _Alignof(rhumb_rope);
     size_t skip = (align - (uintptr_t)info->arena % align) % align;
 
-    if (info->arena_size < skip || info->arena_size - skip < sizeof(rhumb_rope))
+    if (info->arena_size < skip || info->arena_size - skip < size)
         return NULL;
-    return (rhumb_rope *)(void *)((char *)info->arena + skip);
-}
-
-static void fill_rope(const rhumb_model_values *r, rhumb_rope *rope)
-{
-    rhumb_init_rope(rope);
-    rope->pairing = r->family->pairing;
-    rope->scaling = r->scaling;
-    rope->rotary_dim = (uint32_t)r->rotary_dim.value;
-    rope->base = r->theta.value;
-    rope->factor = r->factor.value;
-}
-
-static void fill_kind(const rhumb_model_values *r, const rhumb_rope *rope, const char *name,
-                      int sliding, rhumb_layer_kind *kind)
-{
-    rhumb_init_layer_kind(kind);
-    (void)snprintf(kind->name, sizeof kind->name, "%s", name);
-    kind->rotary = rope;
-    kind->heads = (uint32_t)r->heads.value;
-    kind->kv_heads = (uint32_t)r->kv_heads.value;
-    kind->head_dim = (uint32_t)r->head_dim.value;
-    kind->causal = 1;
-    kind->scale = r->scale.value;
-    if (r->softcap.value != 0.0)
-        kind->softcap = r->softcap.value;
-    if (sliding)
-        kind->window_left = (int32_t)r->window.value;
-}
-
-static void tell(const rhumb_keys_info *info, const char *kind, const char *field,
-                 const char *value, const char *source)
-{
-    if (info->trace != NULL)
-        info->trace(info->trace_user, kind, field, value, source);
-}
-
-static void tell_number(const rhumb_keys_info *info, const char *kind, const char *field,
-                        const rhumb_sourced *number)
-{
-    char value[40];
-
-    tell(info, kind, field, rhumb_lookup_print_number(number->value, value, sizeof value),
-         number->source);
-}
-
-static void tell_kind(const rhumb_keys_info *info, const rhumb_model_values *r,
-                      const rhumb_layer_kind *kind)
-{
-    const char *name = kind->name;
-    int half = r->family->pairing == RHUMB_PAIRING_HALF;
-    int linear = r->scaling == RHUMB_ROPE_SCALING_LINEAR;
-    char rule[128];
-
-    (void)snprintf(rule, sizeof rule, "rule of %s", r->family->model_type);
-    tell(info, name, "scheme", "rope", rule);
-    tell(info, name, "rope_type", linear ? "linear" : "default", r->type_source);
-    tell(info, name, "layout", half ? "half" : "interleaved", rule);
-    tell_number(info, name, "head_dim", &r->head_dim);
-    tell_number(info, name, "rotary_dim", &r->rotary_dim);
-    tell(info, name, "rotary_offset", "0", rule);
-    tell_number(info, name, "rope_theta", &r->theta);
-    if (linear)
-        tell_number(info, name, "factor", &r->factor);
-    tell(info, name, "attention_factor", "1",
-         linear ? "rule of rope type linear" : "rule of rope type default");
-    if (r->family->part_rule == RHUMB_PART_FACTOR || r->family->part_rule == RHUMB_PART_FIXED)
-        tell_number(info, name, "partial_rotary_factor", &r->part);
-    tell_number(info, name, "heads", &r->heads);
-    tell_number(info, name, "kv_heads", &r->kv_heads);
-    tell_number(info, name, "softmax_scale", &r->scale);
-    tell(info, name, "causal", "true", rule);
-    if (kind->window_left != RHUMB_NO_WINDOW)
-        tell_number(info, name, "sliding_window", &r->window);
-    else
-        tell(info, name, "sliding_window", "none",
-             r->has_sliding ? "rule: full_attention layers" : r->window.source);
-    if (r->softcap.value != 0.0)
-        tell_number(info, name, "attn_logit_softcapping", &r->softcap);
-}
-
-static void commit(const rhumb_keys_info *info, const rhumb_model_values *r, rhumb_rope *rope,
-                   uint32_t count)
-{
-    size_t step = info->kinds->struct_size;
-    uint32_t i;
-
-    fill_rope(r, rope);
-    for (i = 0; i < count; i++) {
-        int sliding = r->has_sliding && (i == 1 || !r->has_full);
-        const char *name = count == 1 ? "attention"
-                           : sliding  ? "sliding_attention"
-                                      : "full_attention";
-        rhumb_layer_kind kind;
-
-        fill_kind(r, rope, name, sliding, &kind);
-        kind.struct_size = (uint32_t)step;
-        memcpy((char *)info->kinds + i * step, &kind, step);
-        tell_kind(info, r, &kind);
-    }
+    return (char *)info->arena + skip;
 }
 
 rhumb_result rhumb_scheme_from_keys(const rhumb_keys_info *given, uint32_t *kind_count)
@@ -197,8 +175,9 @@ rhumb_result rhumb_scheme_from_keys(const rhumb_keys_info *given, uint32_t *kind
     rhumb_model_values resolved;
     rhumb_keys_info info;
     rhumb_lookup lookup;
-    rhumb_rope *rope;
     uint32_t count;
+    size_t size;
+    char *arena;
 
     if (kind_count != NULL)
         *kind_count = 0;
@@ -208,23 +187,24 @@ rhumb_result rhumb_scheme_from_keys(const rhumb_keys_info *given, uint32_t *kind
     rhumb_init_keys_info(&info);
     RHUMB_TRY(rhumb_adopt(NULL, "scheme_from_keys", "keys_info", given, RHUMB_TYPE_KEYS_INFO, &info,
                           sizeof info));
-    lookup = (rhumb_lookup){info.keys, info.key_count, info.message, info.message_size};
+    lookup = (rhumb_lookup){info.keys, "", info.key_count, info.message, info.message_size};
     if (info.message != NULL && info.message_size > 0)
         info.message[0] = '\0';
     memset(&resolved, 0, sizeof resolved);
     RHUMB_TRY(check_info(&lookup, &info));
     RHUMB_TRY(resolve(&lookup, &resolved));
-    count = resolved.has_full && resolved.has_sliding ? MAX_KINDS : 1u;
+    count = rhumb_model_kind_count(&resolved);
     if (info.kind_capacity < count)
         return rhumb_lookup_fail(&lookup, RHUMB_ERROR_ARGUMENT,
                                  "scheme_from_keys: kinds: wanted room for %u, found %u",
                                  (unsigned)count, (unsigned)info.kind_capacity);
-    rope = place_rope(&info);
-    if (rope == NULL)
+    size = rhumb_model_arena_size(&resolved);
+    arena = place_schemes(&info, size);
+    if (arena == NULL)
         return rhumb_lookup_fail(&lookup, RHUMB_ERROR_HOST_MEMORY,
-                                 "scheme_from_keys: arena: wanted %u bytes, found %zu",
-                                 (unsigned)(sizeof *rope + _Alignof(rhumb_rope)), info.arena_size);
-    commit(&info, &resolved, rope, count);
+                                 "scheme_from_keys: arena: wanted %zu bytes, found %zu",
+                                 size + _Alignof(rhumb_rope), info.arena_size);
+    rhumb_model_commit(&info, &resolved, arena);
     *kind_count = count;
     return RHUMB_OK;
 }

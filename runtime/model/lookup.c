@@ -114,16 +114,36 @@ rhumb_result rhumb_lookup_check(const rhumb_lookup *l)
     return RHUMB_OK;
 }
 
+/* Whether a key's path is scope and `path` together. */
+static int is_path(const rhumb_lookup *l, const char *key_path, const char *path)
+{
+    size_t length = strlen(l->scope);
+
+    return strncmp(key_path, l->scope, length) == 0 && strcmp(key_path + length, path) == 0;
+}
+
+const char *rhumb_lookup_below(const rhumb_lookup *l, const rhumb_key *key, const char *object)
+{
+    size_t scope = strlen(l->scope);
+    size_t length = strlen(object);
+
+    if (strncmp(key->path, l->scope, scope) != 0 ||
+        strncmp(key->path + scope, object, length) != 0 || key->path[scope + length] != '.')
+        return NULL;
+    return key->path + scope + length + 1;
+}
+
 rhumb_result rhumb_lookup_find(const rhumb_lookup *l, const char *path, const rhumb_key **key)
 {
     uint32_t i;
 
     *key = NULL;
     for (i = 0; i < l->key_count; i++) {
-        if (strcmp(l->keys[i].path, path) != 0)
+        if (!is_path(l, l->keys[i].path, path))
             continue;
         if (*key != NULL)
-            return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted once, found twice", path);
+            return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s%s: wanted once, found twice",
+                                     l->scope, path);
         *key = &l->keys[i];
     }
     return RHUMB_OK;
@@ -142,8 +162,8 @@ static rhumb_result find_kind(const rhumb_lookup *l, const char *path, rhumb_val
         return RHUMB_OK;
     }
     if ((*key)->kind != kind)
-        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted %s, found %s", path, wanted,
-                                 rhumb_lookup_print(*key, found, sizeof found));
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s%s: wanted %s, found %s", l->scope, path,
+                                 wanted, rhumb_lookup_print(*key, found, sizeof found));
     return RHUMB_OK;
 }
 
@@ -159,9 +179,10 @@ rhumb_result rhumb_lookup_number(const rhumb_lookup *l, const char *path, double
         return result;
     if (!(key->number >= least && key->number <= most))
         return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
-                                 "%s: wanted a number from %g to %g, found %s", path, least, most,
+                                 "%s%s: wanted a number from %g to %g, found %s", l->scope, path,
+                                 least, most,
                                  rhumb_lookup_print(key, have, sizeof have));
-    rhumb_sourced_set(value, key->number, "%s", path);
+    rhumb_sourced_set(value, key->number, "%s", key->path);
     *found = 1;
     return RHUMB_OK;
 }
@@ -178,9 +199,9 @@ rhumb_result rhumb_lookup_integer(const rhumb_lookup *l, const char *path, uint3
         return result;
     if (!(key->number >= least && key->number <= most) || floor(key->number) != key->number)
         return rhumb_lookup_fail(
-            l, RHUMB_ERROR_CONFIG, "%s: wanted an integer from %u to %u, found %s", path,
-            (unsigned)least, (unsigned)most, rhumb_lookup_print(key, have, sizeof have));
-    rhumb_sourced_set(value, key->number, "%s", path);
+            l, RHUMB_ERROR_CONFIG, "%s%s: wanted an integer from %u to %u, found %s", l->scope,
+            path, (unsigned)least, (unsigned)most, rhumb_lookup_print(key, have, sizeof have));
+    rhumb_sourced_set(value, key->number, "%s", key->path);
     *found = 1;
     return RHUMB_OK;
 }
@@ -192,7 +213,8 @@ rhumb_result rhumb_lookup_need_integer(const rhumb_lookup *l, const char *who, c
     rhumb_result result = rhumb_lookup_integer(l, path, least, most, value, &found);
 
     if (result == RHUMB_OK && !found)
-        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: missing, needed by %s", path, who);
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s%s: missing, needed by %s", l->scope,
+                                 path, who);
     return result;
 }
 

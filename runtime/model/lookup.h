@@ -6,6 +6,7 @@
 
 typedef struct rhumb_lookup {
     const rhumb_key *keys;
+    const char *scope; /* stands before every path: "", or "text_config." */
     uint32_t key_count;
     char *message; /* or NULL */
     size_t message_size;
@@ -27,6 +28,9 @@ rhumb_lookup_fail(const rhumb_lookup *l, rhumb_result result, const char *format
 
 /* ARGUMENT if a key's memory is not what its kind says, at any depth up to 32. */
 rhumb_result rhumb_lookup_check(const rhumb_lookup *l);
+
+/* The part of a key's path below scope and `object`, or NULL. */
+const char *rhumb_lookup_below(const rhumb_lookup *l, const rhumb_key *key, const char *object);
 
 /* *key is NULL if the path is absent; a null value is a key of kind NULL. CONFIG if it is there
  * twice. */

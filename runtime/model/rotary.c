@@ -1,6 +1,4 @@
-/* The rotary schedule: which frequencies, over which channels. spec: old style has rope_theta and
- * partial_rotary_factor at the top and scaling in rope_scaling; new style has all in
- * rope_parameters. */
+/* The rotary schedules: base, width, and whether all keys agree on them. */
 #include "resolve.h"
 
 #include <float.h>
@@ -9,370 +7,337 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static const char *const rope_objects[] = {"rope_parameters", "rope_scaling"};
+/* --- base --- */
 
-/* Keys of other schemes. In a family that has none of them they would be overlooked. */
-static const char *const foreign_keys[] = {
-    "rope_local_base_freq", "local_rope_theta",       "global_rope_theta",
-    "no_rope_layers",       "no_rope_layer_interval", "qk_rope_head_dim",
-    "global_head_dim",      "mrope_section",          "alibi",
-};
-
-/* Types that exist and that this version does not compute. */
-static const char *const later_types[] = {
-    "yarn", "llama3", "longrope", "su", "dynamic", "ntk", "proportional", "mrope",
-};
-
-static int is_in(const char *name, const char *const *names, size_t count)
-{
-    size_t i;
-
-    for (i = 0; i < count; i++) {
-        if (strcmp(name, names[i]) == 0)
-            return 1;
-    }
-    return 0;
-}
-
-static const char *join(char path[64], const char *object, const char *name)
-{
-    (void)snprintf(path, 64, "%s.%s", object, name);
-    return path;
-}
-
-/* The part of a key's path below `object`, or NULL. */
-static const char *below(const rhumb_key *key, const char *object)
-{
-    size_t length = strlen(object);
-
-    if (strncmp(key->path, object, length) != 0 || key->path[length] != '.')
-        return NULL;
-    return key->path + length + 1;
-}
-
-/* An object that is something else, one schedule per layer type, sections of M-RoPE. */
-static rhumb_result check_object(const rhumb_lookup *l, const char *object)
-{
-    const rhumb_key *key;
-    char have[80];
-    uint32_t i;
-
-    RHUMB_TRY(rhumb_lookup_find(l, object, &key));
-    if (key != NULL && key->kind != RHUMB_VALUE_NULL)
-        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted an object or null, found %s",
-                                 object, rhumb_lookup_print(key, have, sizeof have));
-    for (i = 0; i < l->key_count; i++) {
-        const char *name = below(&l->keys[i], object);
-        if (name == NULL || l->keys[i].kind == RHUMB_VALUE_NULL)
-            continue;
-        if (strchr(name, '.') != NULL)
-            return rhumb_lookup_fail(
-                l, RHUMB_ERROR_CONFIG,
-                "not implemented: %s.%.40s: wanted one schedule, found one per layer type", object,
-                name);
-        if (strcmp(name, "mrope_section") == 0)
-            return rhumb_lookup_fail(
-                l, RHUMB_ERROR_CONFIG,
-                "not implemented: %s.mrope_section: wanted 1-D positions, found M-RoPE", object);
-    }
-    return RHUMB_OK;
-}
-
-/* Reads the type of one object; *type stays NULL if the object has no keys. */
-static rhumb_result read_type(const rhumb_lookup *l, const char *object, const char **type,
-                              char path[64])
-{
-    int has_keys = 0;
-    int has_scaling = 0;
-    int found;
-    uint32_t i;
-
-    *type = NULL;
-    for (i = 0; i < l->key_count; i++) {
-        const char *name = below(&l->keys[i], object);
-        if (name == NULL || l->keys[i].kind == RHUMB_VALUE_NULL)
-            continue;
-        has_keys = 1;
-        if (strcmp(name, "rope_theta") != 0 && strcmp(name, "partial_rotary_factor") != 0)
-            has_scaling = 1;
-    }
-    if (!has_keys)
-        return RHUMB_OK;
-    RHUMB_TRY(rhumb_lookup_string(l, join(path, object, "rope_type"), type, &found));
-    if (!found)
-        RHUMB_TRY(rhumb_lookup_string(l, join(path, object, "type"), type, &found));
-    if (found)
-        return RHUMB_OK;
-    /* rope_parameters with the base alone are plain frequencies; anything else must be named. */
-    if (has_scaling || strcmp(object, "rope_scaling") == 0)
-        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s.rope_type: missing, needed by %s",
-                                 object, object);
-    return RHUMB_OK;
-}
-
-static rhumb_result judge_type(const rhumb_lookup *l, const char *path, const char *type,
-                               rhumb_rope_scaling *scaling)
-{
-    if (strcmp(type, "default") == 0) {
-        *scaling = RHUMB_ROPE_SCALING_NONE;
-        return RHUMB_OK;
-    }
-    if (strcmp(type, "linear") == 0) {
-        *scaling = RHUMB_ROPE_SCALING_LINEAR;
-        return RHUMB_OK;
-    }
-    if (is_in(type, later_types, COUNT(later_types)))
-        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
-                                 "not implemented: %s: wanted default or linear, found %s", path,
-                                 type);
-    return rhumb_lookup_fail(
-        l, RHUMB_ERROR_CONFIG,
-        "%s: wanted default or linear (or, not implemented yet, yarn, llama3, longrope, su, "
-        "dynamic, ntk, proportional, mrope), found %.48s",
-        path, type);
-}
-
-static rhumb_result resolve_type(const rhumb_lookup *l, rhumb_model_values *r)
-{
-    char path[64];
-    char first[64];
-    const char *type;
-    int known = 0;
-    size_t i;
-
-    r->scaling = RHUMB_ROPE_SCALING_NONE;
-    (void)snprintf(r->type_source, sizeof r->type_source, "rule: no rope_scaling");
-    for (i = 0; i < COUNT(rope_objects); i++) {
-        rhumb_rope_scaling scaling = RHUMB_ROPE_SCALING_NONE;
-
-        RHUMB_TRY(check_object(l, rope_objects[i]));
-        RHUMB_TRY(read_type(l, rope_objects[i], &type, path));
-        if (type == NULL)
-            continue;
-        RHUMB_TRY(judge_type(l, path, type, &scaling));
-        if (known && scaling != r->scaling)
-            return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted the type of %s, found %s",
-                                     path, first, type);
-        known = 1;
-        r->scaling = scaling;
-        (void)snprintf(first, sizeof first, "%s", path);
-        (void)snprintf(r->type_source, sizeof r->type_source, "%s", path);
-    }
-    return RHUMB_OK;
-}
-
-/* Keys of the object that the type does not know would change the angles elsewhere: refused, except
- * those that every program ignores for these types. */
-static rhumb_result check_members(const rhumb_lookup *l, const rhumb_model_values *r,
-                                  const char *object)
-{
-    static const char *const members[] = {
-        "rope_type",
-        "type",
-        "rope_theta",
-        "partial_rotary_factor",
-        "factor",
-        "original_max_position_embeddings",
-        "max_position_embeddings",
-        "finetuned",
-    };
-    const char *type = r->scaling == RHUMB_ROPE_SCALING_LINEAR ? "linear" : "default";
-    uint32_t i;
-
-    for (i = 0; i < l->key_count; i++) {
-        const char *name = below(&l->keys[i], object);
-        if (name == NULL || l->keys[i].kind == RHUMB_VALUE_NULL ||
-            is_in(name, members, COUNT(members)))
-            continue;
-        return rhumb_lookup_fail(
-            l, RHUMB_ERROR_CONFIG,
-            "%s.%.40s: wanted no such key for rope type %s (it takes %srope_theta, "
-            "partial_rotary_factor), found one",
-            object, name, type, r->scaling == RHUMB_ROPE_SCALING_LINEAR ? "factor, " : "");
-    }
-    return RHUMB_OK;
-}
-
-static rhumb_result resolve_factor(const rhumb_lookup *l, rhumb_model_values *r)
-{
-    rhumb_sourced factor;
-    char path[64];
-    int known = 0;
-    int found;
-    size_t i;
-
-    rhumb_sourced_set(&r->factor, 1.0, "rule: no scaling");
-    for (i = 0; i < COUNT(rope_objects); i++) {
-        RHUMB_TRY(check_members(l, r, rope_objects[i]));
-        RHUMB_TRY(rhumb_lookup_number(l, join(path, rope_objects[i], "factor"), 1.0, 1e9, &factor,
-                                      &found));
-        if (!found)
-            continue;
-        if (r->scaling == RHUMB_ROPE_SCALING_NONE && factor.value != 1.0)
-            return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
-                                     "%s: wanted 1 or none (rope type default), found %g", path,
-                                     factor.value);
-        if (known && factor.value != r->factor.value)
-            return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted %g as in %s, found %g",
-                                     path, r->factor.value, r->factor.source, factor.value);
-        known = 1;
-        r->factor = factor;
-    }
-    if (r->scaling == RHUMB_ROPE_SCALING_LINEAR && !known)
-        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
-                                 "%.*s.factor: missing, needed by rope type linear",
-                                 (int)strcspn(r->type_source, "."), r->type_source);
-    if (r->scaling == RHUMB_ROPE_SCALING_LINEAR && r->family->theta_rule != RHUMB_THETA_KEY)
-        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
-                                 "%s: wanted default or none (rule of %s), found linear",
-                                 r->type_source, r->family->model_type);
-    return RHUMB_OK;
-}
-
-/* The first of the paths that has a number; those after it must agree (checked later). */
-static rhumb_result first_number(const rhumb_lookup *l, const char *const *paths, size_t count,
-                                 double least, double most, rhumb_sourced *value, int *found)
-{
-    size_t i;
-
-    *found = 0;
-    for (i = 0; i < count && !*found; i++) {
-        if (paths[i] != NULL)
-            RHUMB_TRY(rhumb_lookup_number(l, paths[i], least, most, value, found));
-    }
-    return RHUMB_OK;
-}
-
-static rhumb_result resolve_theta(const rhumb_lookup *l, rhumb_model_values *r)
+static rhumb_result resolve_theta(const rhumb_lookup *l, const rhumb_model_values *r,
+                                  const rhumb_place *place, rhumb_schedule *s)
 {
     const rhumb_family *family = r->family;
-    const char *const paths[] = {"rope_parameters.rope_theta", "rope_scaling.rope_theta",
-                                 "rope_theta", family->theta_alias};
+    char path[128];
     rhumb_sourced ratio;
     int found = 0;
+    size_t i;
 
     if (family->theta_rule == RHUMB_THETA_RATIO) {
         RHUMB_TRY(rhumb_lookup_number(l, "rope_ratio", 1e-6, 1e9, &ratio, &found));
-        rhumb_sourced_set(&r->theta, family->theta * (found ? ratio.value : 1.0),
+        rhumb_sourced_set(&s->theta, family->theta * (found ? ratio.value : 1.0),
                           "%g * rope_ratio%s", family->theta,
                           found ? "" : " (default of chatglm: 1)");
         return RHUMB_OK;
     }
     if (family->theta_rule == RHUMB_THETA_FIXED) {
-        rhumb_sourced_set(&r->theta, family->theta, "rule of %s", family->model_type);
+        rhumb_sourced_set(&s->theta, family->theta, "rule of %s", family->model_type);
         return RHUMB_OK;
     }
-    RHUMB_TRY(first_number(l, paths, COUNT(paths), DBL_MIN, DBL_MAX, &r->theta, &found));
+    for (i = 0; i < COUNT(place->objects) && !found; i++) {
+        if (place->objects[i] != NULL)
+            RHUMB_TRY(rhumb_lookup_number(
+                l, rhumb_place_path(path, place->objects[i], "rope_theta"), DBL_MIN, DBL_MAX,
+                &s->theta, &found));
+    }
+    for (i = 0; i < COUNT(place->theta_keys) && !found; i++) {
+        if (place->theta_keys[i] != NULL)
+            RHUMB_TRY(rhumb_lookup_number(l, place->theta_keys[i], DBL_MIN, DBL_MAX, &s->theta,
+                                          &found));
+    }
+    if (!found && place->theta == 0.0)
+        return rhumb_lookup_fail(
+            l, RHUMB_ERROR_CONFIG, "%s%s%s: missing, needed by %s", l->scope,
+            place->theta_keys[0] != NULL ? "" : place->objects[0],
+            place->theta_keys[0] != NULL ? place->theta_keys[0] : ".rope_theta",
+            family->model_type);
     if (!found)
-        rhumb_sourced_set(&r->theta, family->theta, "default of %s", family->model_type);
+        rhumb_sourced_set(&s->theta, place->theta, "default of %s", family->model_type);
     return RHUMB_OK;
 }
 
-static rhumb_result resolve_part(const rhumb_lookup *l, rhumb_model_values *r)
+/* --- width --- */
+
+static rhumb_result read_part(const rhumb_lookup *l, const rhumb_family *family,
+                              const rhumb_place *place, rhumb_sourced *part, int *found)
+{
+    char path[128];
+    size_t i;
+
+    *found = 0;
+    for (i = 0; i < COUNT(place->objects) && !*found; i++) {
+        if (place->objects[i] != NULL)
+            RHUMB_TRY(rhumb_lookup_number(
+                l, rhumb_place_path(path, place->objects[i], "partial_rotary_factor"), 0.0, 1.0,
+                part, found));
+    }
+    if (!*found && !family->by_type)
+        RHUMB_TRY(rhumb_lookup_number(l, "partial_rotary_factor", 0.0, 1.0, part, found));
+    if (!*found && family->part_alias != NULL)
+        RHUMB_TRY(rhumb_lookup_number(l, family->part_alias, 0.0, 1.0, part, found));
+    return RHUMB_OK;
+}
+
+/* The pairs of a proportional schedule lie across the whole head; the factor says how many turn. */
+static rhumb_result resolve_proportional(const rhumb_lookup *l, const rhumb_model_values *r,
+                                         const rhumb_place *place, double head_dim,
+                                         rhumb_schedule *s)
+{
+    int found;
+
+    RHUMB_TRY(read_part(l, r->family, place, &s->part, &found));
+    if (!found)
+        rhumb_sourced_set(&s->part, 1.0, "default of rope type proportional");
+    if (floor(s->part.value * head_dim / 2.0) < 1.0)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
+                                 "%s: wanted at least one pair of head_dim %.0f, found %g",
+                                 s->part.source, head_dim, s->part.value);
+    s->rope.partial_factor = s->part.value;
+    rhumb_sourced_set(&s->rotary_dim, head_dim, "rule of rope type proportional: the whole head");
+    return RHUMB_OK;
+}
+
+static rhumb_result resolve_part(const rhumb_lookup *l, const rhumb_model_values *r,
+                                 const rhumb_place *place, double head_dim, rhumb_schedule *s)
 {
     const rhumb_family *family = r->family;
-    const char *const paths[] = {"rope_parameters.partial_rotary_factor",
-                                 "rope_scaling.partial_rotary_factor", "partial_rotary_factor",
-                                 family->part_alias};
-    double head_dim = r->head_dim.value;
     int found;
 
     switch (family->part_rule) {
     case RHUMB_PART_WHOLE:
-        rhumb_sourced_set(&r->rotary_dim, head_dim, "rule of %s: the whole head",
+        rhumb_sourced_set(&s->rotary_dim, head_dim, "rule of %s: the whole head",
                           family->model_type);
+        if (family->head_rule == RHUMB_HEAD_MLA)
+            s->rotary_dim = r->rope_dim;
         break;
     case RHUMB_PART_DIM:
         RHUMB_TRY(rhumb_lookup_need_integer(l, family->model_type, "rotary_dim", 2,
-                                            RHUMB_MOST_HEAD_DIM, &r->rotary_dim));
+                                            RHUMB_MOST_HEAD_DIM, &s->rotary_dim));
         break;
     case RHUMB_PART_FIXED:
-        rhumb_sourced_set(&r->part, family->part, "rule of %s", family->model_type);
+        rhumb_sourced_set(&s->part, family->part, "rule of %s", family->model_type);
         break;
     case RHUMB_PART_FACTOR:
-        RHUMB_TRY(first_number(l, paths, COUNT(paths), 0.0, 1.0, &r->part, &found));
+        RHUMB_TRY(read_part(l, family, place, &s->part, &found));
         if (!found)
-            rhumb_sourced_set(&r->part, family->part, "default of %s", family->model_type);
+            rhumb_sourced_set(&s->part, family->part, "default of %s", family->model_type);
         break;
     }
     if (family->part_rule == RHUMB_PART_FIXED || family->part_rule == RHUMB_PART_FACTOR)
-        rhumb_sourced_set(&r->rotary_dim, floor(head_dim * r->part.value), "int(head_dim * %.48s)",
-                          family->part_rule == RHUMB_PART_FIXED ? "1/2" : r->part.source);
-    if (r->rotary_dim.value < 2.0 || r->rotary_dim.value > head_dim ||
-        fmod(r->rotary_dim.value, 2.0) != 0.0)
+        rhumb_sourced_set(&s->rotary_dim, floor(head_dim * s->part.value), "int(head_dim * %.100s)",
+                          family->part_rule == RHUMB_PART_FIXED ? "1/2" : s->part.source);
+    if (s->rotary_dim.value < 2.0 || s->rotary_dim.value > head_dim ||
+        fmod(s->rotary_dim.value, 2.0) != 0.0)
         return rhumb_lookup_fail(
             l, RHUMB_ERROR_CONFIG,
             "rotary_dim: wanted an even number from 2 to head_dim %.0f, found %.0f (%s)", head_dim,
-            r->rotary_dim.value, r->rotary_dim.source);
+            s->rotary_dim.value, s->rotary_dim.source);
+    return RHUMB_OK;
+}
+
+/* --- agreement --- */
+
+static rhumb_result check_theta(const rhumb_lookup *l, const rhumb_schedule *s, const char *path)
+{
+    rhumb_sourced stated;
+    int found;
+
+    RHUMB_TRY(rhumb_lookup_number(l, path, DBL_MIN, DBL_MAX, &stated, &found));
+    if (found && stated.value != s->theta.value)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted %.15g (%s), found %.15g",
+                                 stated.source, s->theta.value, s->theta.source, stated.value);
+    return RHUMB_OK;
+}
+
+/* `width`: the channels that the factor is a part of. */
+static rhumb_result check_part(const rhumb_lookup *l, const rhumb_schedule *s, double width,
+                               const char *path)
+{
+    rhumb_sourced stated;
+    double wanted = s->rotary_dim.value / width;
+    const char *source = s->rotary_dim.source;
+    int found;
+
+    RHUMB_TRY(rhumb_lookup_number(l, path, 0.0, 1.0, &stated, &found));
+    if (s->rope.scaling == RHUMB_ROPE_SCALING_PROPORTIONAL) {
+        wanted = s->part.value;
+        source = s->part.source;
+    }
+    if (found && (s->rope.scaling == RHUMB_ROPE_SCALING_PROPORTIONAL
+                      ? stated.value != wanted
+                      : floor(stated.value * width) != s->rotary_dim.value))
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted %g (%s), found %g",
+                                 stated.source, wanted, source, stated.value);
     return RHUMB_OK;
 }
 
 /* Every key that speaks of the base or the part says what was resolved, also those that the family
  * does not read. */
-static rhumb_result check_agreement(const rhumb_lookup *l, const rhumb_model_values *r)
+static rhumb_result check_agreement(const rhumb_lookup *l, const rhumb_model_values *r,
+                                    const rhumb_place *place, double head_dim,
+                                    const rhumb_schedule *s)
 {
-    static const char *const thetas[] = {"rope_parameters.rope_theta", "rope_scaling.rope_theta",
-                                         "rope_theta", "rotary_emb_base"};
-    static const char *const parts[] = {"rope_parameters.partial_rotary_factor",
-                                        "rope_scaling.partial_rotary_factor",
-                                        "partial_rotary_factor", "rotary_pct", "rope_pct"};
+    static const char *const thetas[] = {"rope_theta", "rotary_emb_base"};
+    static const char *const parts[] = {"partial_rotary_factor", "rotary_pct", "rope_pct"};
+    double width = r->family->head_rule == RHUMB_HEAD_MLA ? r->rope_dim.value : head_dim;
     rhumb_sourced stated;
+    char path[128];
     int found;
     size_t i;
 
-    for (i = 0; i < COUNT(thetas); i++) {
-        RHUMB_TRY(rhumb_lookup_number(l, thetas[i], DBL_MIN, DBL_MAX, &stated, &found));
-        if (found && stated.value != r->theta.value)
-            return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted %.15g (%s), found %.15g",
-                                     thetas[i], r->theta.value, r->theta.source, stated.value);
+    for (i = 0; i < COUNT(place->objects) && place->objects[i] != NULL; i++) {
+        RHUMB_TRY(check_theta(l, s, rhumb_place_path(path, place->objects[i], "rope_theta")));
+        RHUMB_TRY(check_part(l, s, width,
+                             rhumb_place_path(path, place->objects[i], "partial_rotary_factor")));
     }
-    for (i = 0; i < COUNT(parts); i++) {
-        RHUMB_TRY(rhumb_lookup_number(l, parts[i], 0.0, 1.0, &stated, &found));
-        if (found && floor(stated.value * r->head_dim.value) != r->rotary_dim.value)
-            return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted %g (%s), found %g",
-                                     parts[i], r->rotary_dim.value / r->head_dim.value,
-                                     r->rotary_dim.source, stated.value);
+    for (i = 0; i < COUNT(place->theta_keys); i++) {
+        if (place->theta_keys[i] != NULL)
+            RHUMB_TRY(check_theta(l, s, place->theta_keys[i]));
     }
+    if (r->family->by_type)
+        return RHUMB_OK;
+    for (i = 0; i < COUNT(thetas); i++)
+        RHUMB_TRY(check_theta(l, s, thetas[i]));
+    for (i = 0; i < COUNT(parts); i++)
+        RHUMB_TRY(check_part(l, s, width, parts[i]));
     RHUMB_TRY(rhumb_lookup_number(l, "rotary_dim", 0.0, DBL_MAX, &stated, &found));
-    if (found && stated.value != r->rotary_dim.value)
-        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "rotary_dim: wanted %.0f (%s), found %g",
-                                 r->rotary_dim.value, r->rotary_dim.source, stated.value);
+    if (found && stated.value != s->rotary_dim.value)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted %.0f (%s), found %g",
+                                 stated.source, s->rotary_dim.value, s->rotary_dim.source,
+                                 stated.value);
     return RHUMB_OK;
 }
 
-static rhumb_result check_foreign(const rhumb_lookup *l, const rhumb_model_values *r)
+/* --- the family's own keys, and those of other schemes --- */
+
+/* In a family that has none of them they would be overlooked. */
+static int is_own(const rhumb_family *family, const char *key)
 {
+    static const char *const of_mla[] = {"qk_rope_head_dim", "qk_nope_head_dim", "rope_interleave"};
+    static const char *const of_interval[] = {"no_rope_layers", "no_rope_layer_interval"};
+    static const char *const of_chunks[] = {"attention_chunk_size", "attn_temperature_tuning"};
+    size_t i;
+
+    if (family->theta_alias != NULL && strcmp(key, family->theta_alias) == 0)
+        return 1;
+    if (family->local_theta_key != NULL && strcmp(key, family->local_theta_key) == 0)
+        return 1;
+    for (i = 0; i < COUNT(of_mla) && family->head_rule == RHUMB_HEAD_MLA; i++) {
+        if (strcmp(key, of_mla[i]) == 0)
+            return 1;
+    }
+    for (i = 0; i < COUNT(of_interval) && family->turn_rule == RHUMB_TURN_INTERVAL; i++) {
+        if (strcmp(key, of_interval[i]) == 0)
+            return 1;
+    }
+    for (i = 0; i < COUNT(of_chunks) && family->window_rule == RHUMB_WINDOW_CHUNKS; i++) {
+        if (strcmp(key, of_chunks[i]) == 0)
+            return 1;
+    }
+    if (strcmp(key, "rope_theta") == 0)
+        return !family->by_type || rhumb_place_is_scaled(family);
+    return (strcmp(key, "rope_ratio") == 0 && family->theta_rule == RHUMB_THETA_RATIO) ||
+           (strcmp(key, "global_head_dim") == 0 && family->head_rule == RHUMB_HEAD_GLOBAL) ||
+           (strcmp(key, "local_attention") == 0 && family->window_rule == RHUMB_WINDOW_LOCAL);
+}
+
+/* Refused as long as no layer kind can say it; "vision" leaves text as it is. */
+static rhumb_result check_bidirectional(const rhumb_lookup *l, rhumb_model_values *r)
+{
+    const rhumb_key *key;
+    char have[80];
+
+    RHUMB_TRY(rhumb_lookup_find(l, "use_bidirectional_attention", &key));
+    if (key == NULL || key->kind == RHUMB_VALUE_NULL ||
+        (key->kind == RHUMB_VALUE_BOOL && key->number == 0.0))
+        return RHUMB_OK;
+    if (key->kind != RHUMB_VALUE_STRING || strcmp(key->string, "vision") != 0)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
+                                 "not implemented: %s: wanted false, found %s", key->path,
+                                 rhumb_lookup_print(key, have, sizeof have));
+    rhumb_model_warn(r, "the tokens of an image see each other both ways; text is causal", l->scope,
+                     "use_bidirectional_attention");
+    return RHUMB_OK;
+}
+
+static rhumb_result check_foreign(const rhumb_lookup *l, rhumb_model_values *r)
+{
+    const rhumb_family *family = r->family;
+    static const char *const keys[] = {
+        "rope_local_base_freq", "local_rope_theta",       "global_rope_theta",
+        "no_rope_layers",       "no_rope_layer_interval", "qk_rope_head_dim",
+        "qk_nope_head_dim",     "rope_interleave",        "attention_chunk_size",
+        "local_attention",      "attn_temperature_tuning", "global_head_dim",
+        "mrope_section",        "alibi",                  "rope_ratio",
+        "rope_theta",
+    };
     const rhumb_key *key;
     char have[80];
     size_t i;
 
-    for (i = 0; i < COUNT(foreign_keys); i++) {
-        RHUMB_TRY(rhumb_lookup_find(l, foreign_keys[i], &key));
-        if (key == NULL || key->kind == RHUMB_VALUE_NULL ||
+    for (i = 0; i < COUNT(keys); i++) {
+        RHUMB_TRY(rhumb_lookup_find(l, keys[i], &key));
+        if (key == NULL || key->kind == RHUMB_VALUE_NULL || is_own(family, keys[i]) ||
             (key->kind == RHUMB_VALUE_BOOL && key->number == 0.0))
             continue;
-        if (strcmp(foreign_keys[i], "alibi") == 0 && strcmp(r->family->model_type, "falcon") == 0 &&
+        if (strcmp(keys[i], "alibi") == 0 && strcmp(family->model_type, "falcon") == 0 &&
             key->kind == RHUMB_VALUE_BOOL)
             return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
-                                     "not implemented: alibi: wanted false, found true");
+                                     "not implemented: %s: wanted false, found %s", key->path,
+                                     rhumb_lookup_print(key, have, sizeof have));
         return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted none (rule of %s), found %s",
-                                 foreign_keys[i], r->family->model_type,
+                                 key->path, family->model_type,
                                  rhumb_lookup_print(key, have, sizeof have));
     }
-    RHUMB_TRY(rhumb_lookup_find(l, "rope_ratio", &key));
-    if (key != NULL && key->kind != RHUMB_VALUE_NULL && r->family->theta_rule != RHUMB_THETA_RATIO)
-        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
-                                 "rope_ratio: wanted none (rule of %s), found %s",
-                                 r->family->model_type, rhumb_lookup_print(key, have, sizeof have));
+    return check_bidirectional(l, r);
+}
+
+/* rope_interleave says what the checkpoint's weights are permuted for. */
+static rhumb_result resolve_pairing(const rhumb_lookup *l, rhumb_model_values *r)
+{
+    int interleave = 1;
+    int found = 0;
+
+    r->pairing = r->family->pairing;
+    (void)snprintf(r->pairing_source, sizeof r->pairing_source, "rule of %s",
+                   r->family->model_type);
+    if (r->family->head_rule != RHUMB_HEAD_MLA)
+        return RHUMB_OK;
+    RHUMB_TRY(rhumb_lookup_bool(l, "rope_interleave", &interleave, &found));
+    if (found && !interleave)
+        r->pairing = RHUMB_PAIRING_HALF;
+    if (found)
+        (void)snprintf(r->pairing_source, sizeof r->pairing_source, "%srope_interleave", l->scope);
     return RHUMB_OK;
+}
+
+static rhumb_result resolve_schedule(const rhumb_lookup *l, rhumb_model_values *r, uint32_t type)
+{
+    rhumb_schedule *s = &r->types[type].schedule;
+    double head_dim = r->types[type].head_dim.value;
+    rhumb_place place;
+
+    rhumb_init_rope(&s->rope);
+    s->rope.pairing = r->pairing;
+    RHUMB_TRY(rhumb_place_find(l, r, type, &place));
+    RHUMB_TRY(rhumb_place_type(l, r, &place, s));
+    RHUMB_TRY(resolve_theta(l, r, &place, s));
+    if (s->rope.scaling == RHUMB_ROPE_SCALING_PROPORTIONAL)
+        RHUMB_TRY(resolve_proportional(l, r, &place, head_dim, s));
+    else
+        RHUMB_TRY(resolve_part(l, r, &place, head_dim, s));
+    s->rope.base = s->theta.value;
+    s->rope.rotary_dim = (uint32_t)s->rotary_dim.value;
+    s->rope.rotary_offset = (uint32_t)r->nope_dim.value;
+    RHUMB_TRY(rhumb_model_scaling(l, r, &place, s));
+    RHUMB_TRY(rhumb_model_sections(l, r, &place, s));
+    return check_agreement(l, r, &place, head_dim, s);
 }
 
 rhumb_result rhumb_model_rotary(const rhumb_lookup *l, rhumb_model_values *r)
 {
+    uint32_t i;
+
     RHUMB_TRY(check_foreign(l, r));
-    RHUMB_TRY(resolve_type(l, r));
-    RHUMB_TRY(resolve_factor(l, r));
-    RHUMB_TRY(resolve_theta(l, r));
-    RHUMB_TRY(resolve_part(l, r));
-    return check_agreement(l, r);
+    RHUMB_TRY(rhumb_place_check(l, r->family, "rope_parameters"));
+    RHUMB_TRY(rhumb_place_check(l, r->family, "rope_scaling"));
+    RHUMB_TRY(resolve_pairing(l, r));
+    for (i = 0; i < r->type_count; i++)
+        RHUMB_TRY(resolve_schedule(l, r, i));
+    return RHUMB_OK;
 }

@@ -31,11 +31,14 @@ rhumb_result rhumb_resolve_rotary(const rhumb_context *context, const void *para
         return rhumb_fail(context, RHUMB_ERROR_VERSION,
                           "rotary: wanted the type of a rotary scheme struct, found %u",
                           header->type);
+    rotary->segments = 1;
+    rotary->axes = 1;
     return scheme->resolve_rotary(context, params, head_dim, rotary);
 }
 
-rhumb_result rhumb_rotary_frequencies(const void *params, uint32_t head_dim, double *frequencies,
-                                      uint32_t capacity, uint32_t *count, double *magnitude)
+rhumb_result rhumb_rotary_frequencies(const void *params, uint32_t head_dim, uint32_t length,
+                                      double *frequencies, uint32_t capacity, uint32_t *count,
+                                      double *magnitude)
 {
     rhumb_rotary rotary = {0};
     if (head_dim < 1 || head_dim > RHUMB_MAX_HEAD_DIM)
@@ -49,7 +52,7 @@ rhumb_result rhumb_rotary_frequencies(const void *params, uint32_t head_dim, dou
                           "rotary_frequencies: capacity: wanted at least %u, found %u", pairs,
                           capacity);
     for (uint32_t i = 0; frequencies && i < pairs; i++)
-        frequencies[i] = (double)rotary.frequency[i];
+        frequencies[i] = (double)rhumb_frequency_at(&rotary, i, length);
     if (count)
         *count = pairs;
     if (magnitude)

@@ -1,51 +1,148 @@
-/* rope: frequencies of plain rotary embedding and linear position interpolation. */
-#include "../internal.h"
+/* rope: frequencies and magnitude of rotary embedding and of its context extensions. Frequencies
+ * are computed in long double: at position 2^31 the last bits of a double are 2e-7 of an angle. */
+#include "rope.h"
 
+#include <float.h>
 #include <math.h>
 
-static rhumb_result check_window(const rhumb_context *context, const rhumb_rope *p,
-                                 uint32_t head_dim)
+#define TWO_PI 6.283185307179586476925286766559005768L
+
+static long double plain(const rhumb_rope *p, uint32_t i)
 {
-    if (p->rotary_offset >= head_dim)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "rope: rotary_offset: wanted 0 to %u (head_dim %u), found %u",
-                          head_dim - 1, head_dim, p->rotary_offset);
-    uint32_t room = head_dim - p->rotary_offset;
-    if (p->rotary_dim < 2 || p->rotary_dim > room || p->rotary_dim % 2)
-        return rhumb_fail(
-            context, RHUMB_ERROR_ARGUMENT,
-            "rope: rotary_dim: wanted an even number from 2 to %u (head_dim %u, rotary_offset %u), "
-            "found %u",
-            room, head_dim, p->rotary_offset, p->rotary_dim);
+    long double f = powl((long double)p->base, -2.0L * i / p->rotary_dim);
+    return p->divisors ? f / p->divisors[i] : f;
+}
+
+/* What base * factor^(R/(R-2)) in place of base does to a frequency. */
+static long double ntk(const rhumb_rope *p, uint32_t i)
+{
+    return plain(p, i) * powl((long double)p->factor, -2.0L * i / (p->rotary_dim - 2));
+}
+
+/* Part of the plain frequency in a blend with the interpolated one. */
+static long double yarn_part(const rhumb_rope *p, uint32_t i)
+{
+    if (p->ramp == RHUMB_YARN_RAMP_INDEX)
+        return 1 - rhumb_ramp_at(rhumb_make_ramp(p, p->beta_fast, p->beta_slow, p->truncate), i);
+    long double turns = p->original_length * plain(p, i) / TWO_PI;
+    if (turns >= p->beta_fast)
+        return 1;
+    if (turns <= p->beta_slow)
+        return 0;
+    return (turns - p->beta_slow) / ((long double)p->beta_fast - p->beta_slow);
+}
+
+static long double ntk_by_parts(const rhumb_rope *p, uint32_t i)
+{
+    long double inner =
+        rhumb_ramp_at(rhumb_make_ramp(p, PARTS_INNER_FAST, PARTS_INNER_SLOW, true), i);
+    long double outer =
+        rhumb_ramp_at(rhumb_make_ramp(p, PARTS_OUTER_FAST, PARTS_OUTER_SLOW, true), i);
+    long double slow = inner * plain(p, i) / p->factor + (1 - inner) * ntk(p, i);
+    return outer * slow + (1 - outer) * plain(p, i);
+}
+
+/* With equal factors the middle range is empty and nothing is divided by its width; a pair exactly
+ * on the border keeps its frequency. */
+static long double llama3(const rhumb_rope *p, uint32_t i)
+{
+    long double f = plain(p, i);
+    long double turns = p->original_length * f / TWO_PI;
+    if (turns >= p->high_freq_factor)
+        return f;
+    if (turns <= p->low_freq_factor)
+        return f / p->factor;
+    long double part =
+        (turns - p->low_freq_factor) / ((long double)p->high_freq_factor - p->low_freq_factor);
+    return f * (part + (1 - part) / p->factor);
+}
+
+static long double frequency(const rhumb_rope *p, uint32_t i)
+{
+    long double part;
+    switch (p->scaling) {
+    case RHUMB_ROPE_SCALING_NONE:
+    case RHUMB_ROPE_SCALING_NTK_DYNAMIC:    /* these two: of lengths up to max_length */
+    case RHUMB_ROPE_SCALING_LINEAR_DYNAMIC: return plain(p, i);
+    case RHUMB_ROPE_SCALING_LINEAR: return plain(p, i) / p->factor;
+    case RHUMB_ROPE_SCALING_NTK: return ntk(p, i);
+    case RHUMB_ROPE_SCALING_NTK_BY_PARTS: return ntk_by_parts(p, i);
+    case RHUMB_ROPE_SCALING_YARN:
+        part = p->extrapolation * yarn_part(p, i);
+        return plain(p, i) * (part + (1 - part) / p->factor);
+    case RHUMB_ROPE_SCALING_LLAMA3: return llama3(p, i);
+    case RHUMB_ROPE_SCALING_LONGROPE: return plain(p, i) / p->short_factors[i];
+    case RHUMB_ROPE_SCALING_PROPORTIONAL:
+        /* In double, as the definition's int() sees it. */
+        return i < floor(p->partial_factor * p->rotary_dim / 2) ? plain(p, i) / p->factor : 0;
+    case RHUMB_ROPE_SCALING_EXPLICIT: return p->frequencies[i];
+    }
+    return 0;
+}
+
+static void set_lengths(const rhumb_rope *p, rhumb_rotary *rotary)
+{
+    rotary->length_factor = p->factor;
+    switch (p->scaling) {
+    case RHUMB_ROPE_SCALING_NTK_DYNAMIC:
+        rotary->length_rule = RHUMB_LENGTH_NTK;
+        rotary->length_limit = p->max_length;
+        return;
+    case RHUMB_ROPE_SCALING_LINEAR_DYNAMIC:
+        rotary->length_rule = RHUMB_LENGTH_LINEAR;
+        rotary->length_limit = p->max_length;
+        return;
+    case RHUMB_ROPE_SCALING_LONGROPE:
+        rotary->length_rule = RHUMB_LENGTH_SWITCH;
+        rotary->length_limit = p->original_length;
+        for (uint32_t i = 0; i < p->rotary_dim / 2; i++)
+            rotary->long_frequency[i] = plain(p, i) / p->long_factors[i];
+        return;
+    default: rotary->length_rule = RHUMB_LENGTH_IGNORED; return;
+    }
+}
+
+/* A 64-bit fraction of a turn holds what is below one turn per position; more than that would be
+ * precision lost without a word. */
+static rhumb_result check_frequencies(const rhumb_context *context, const rhumb_rotary *rotary,
+                                      const char *which, const long double *frequencies)
+{
+    for (uint32_t i = 0; i < rotary->rotary_dim / 2; i++)
+        if (!(fabsl(frequencies[i]) < TWO_PI))
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "rope: %s of pair %u: wanted a magnitude below 2 pi radians per "
+                              "position, found %Lg",
+                              which, i, frequencies[i]);
     return RHUMB_OK;
 }
 
-static rhumb_result check(const rhumb_context *context, const rhumb_rope *p, uint32_t head_dim)
+static double longrope_magnitude(const rhumb_rope *p)
 {
-    if (p->pairing != RHUMB_PAIRING_INTERLEAVED && p->pairing != RHUMB_PAIRING_HALF)
-        return rhumb_fail(
-            context, RHUMB_ERROR_ARGUMENT,
-            "rope: pairing: wanted RHUMB_PAIRING_INTERLEAVED or RHUMB_PAIRING_HALF, found %d",
-            (int)p->pairing);
-    if (p->scaling != RHUMB_ROPE_SCALING_NONE && p->scaling != RHUMB_ROPE_SCALING_LINEAR)
-        return rhumb_fail(
-            context, RHUMB_ERROR_ARGUMENT,
-            "rope: scaling: wanted RHUMB_ROPE_SCALING_NONE or RHUMB_ROPE_SCALING_LINEAR, found %d",
-            (int)p->scaling);
-    RHUMB_TRY(check_window(context, p, head_dim));
-    if (!isfinite(p->base) || p->base <= 0)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "rope: base: wanted a finite number above 0, found %g", p->base);
-    if (!isfinite(p->factor) || p->factor < 1)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "rope: factor: wanted a finite number of at least 1, found %g",
-                          p->factor);
-    /* The kernels take it as a float. */
-    if (!isfinite((float)p->attention_factor) || (float)p->attention_factor <= 0)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "rope: attention_factor: wanted a finite number above 0, found %g",
-                          p->attention_factor);
-    return RHUMB_OK;
+    double s = p->factor;
+    if (s <= 1)
+        s = (double)p->max_length / p->original_length;
+    return s <= 1 ? 1 : sqrt(1 + log(s) / log((double)p->original_length));
+}
+
+static double magnitude(const rhumb_rope *p)
+{
+    rhumb_magnitude rule = p->magnitude;
+    double log_s = log(p->factor);
+    if (rule == RHUMB_MAGNITUDE_AUTO && p->scaling == RHUMB_ROPE_SCALING_LONGROPE)
+        return longrope_magnitude(p);
+    if (rule == RHUMB_MAGNITUDE_AUTO && p->scaling == RHUMB_ROPE_SCALING_YARN)
+        rule = p->mscale > 0 && p->mscale_all_dim > 0 ? RHUMB_MAGNITUDE_MSCALE_PAIR
+                                                      : RHUMB_MAGNITUDE_PAPER;
+    switch (rule) {
+    case RHUMB_MAGNITUDE_AUTO: return 1;
+    case RHUMB_MAGNITUDE_GIVEN: return p->attention_factor;
+    case RHUMB_MAGNITUDE_PAPER: return 0.1 * log_s + 1;
+    case RHUMB_MAGNITUDE_MSCALE_PAIR:
+        return (0.1 * p->mscale * log_s + 1) / (0.1 * p->mscale_all_dim * log_s + 1);
+    case RHUMB_MAGNITUDE_FLATTENING: /* m^2 = 1/t */
+        return 1 / sqrt(sqrt(1 + log_s / log(10000.0)));
+    }
+    return 1;
 }
 
 static rhumb_result resolve(const rhumb_context *context, const void *params, uint32_t head_dim,
@@ -56,15 +153,23 @@ static rhumb_result resolve(const rhumb_context *context, const void *params, ui
     RHUMB_TRY(rhumb_adopt(context, "rope", "rhumb_rope", params, RHUMB_TYPE_ROPE, &p, sizeof p));
     if (p.rotary_dim == RHUMB_WHOLE_HEAD)
         p.rotary_dim = p.rotary_offset < head_dim ? head_dim - p.rotary_offset : 0;
-    RHUMB_TRY(check(context, &p, head_dim));
+    RHUMB_TRY(rhumb_check_rope(context, &p, head_dim));
 
     rotary->pairing = (uint32_t)p.pairing;
     rotary->rotary_dim = p.rotary_dim;
     rotary->rotary_offset = p.rotary_offset;
-    rotary->magnitude = p.attention_factor;
-    long double scale = p.scaling == RHUMB_ROPE_SCALING_LINEAR ? 1.0L / p.factor : 1.0L;
     for (uint32_t i = 0; i < p.rotary_dim / 2; i++)
-        rotary->frequency[i] = scale * powl((long double)p.base, -2.0L * i / p.rotary_dim);
+        rotary->frequency[i] = frequency(&p, i);
+    set_lengths(&p, rotary);
+    RHUMB_TRY(check_frequencies(context, rotary, "frequency", rotary->frequency));
+    if (rotary->length_rule == RHUMB_LENGTH_SWITCH)
+        RHUMB_TRY(check_frequencies(context, rotary, "long frequency", rotary->long_frequency));
+    rotary->magnitude = p.attention_multiplier * magnitude(&p);
+    if (!(rotary->magnitude >= FLT_MIN && rotary->magnitude <= FLT_MAX))
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "rope: magnitude: wanted a product of rule and attention_multiplier %g "
+                          "that a float holds, found %g",
+                          p.attention_multiplier, rotary->magnitude);
     return RHUMB_OK;
 }
 

@@ -66,8 +66,8 @@ void load_rows(uint id)
             uint first = (i / pairs) * HEAD_DIM + constants.rotary_offset +
                          (PAIRING == PAIRING_HALF ? pair : 2u * pair);
             uint second = first + (PAIRING == PAIRING_HALF ? pairs : 1u);
-            int p = t < row_count ? position_q(tile.b, row_index(t), len.q_offset) : 0;
-            vec2 cs = rotary_cos_sin(p, pair);
+            int p = t < row_count ? rotary_position(tile.b, row_index(t), len.q_offset, pair) : 0;
+            vec2 cs = rotary_cos_sin(p, pair, false);
             float x = space[first];
             float y = space[second];
             space[first] = x * cs.x - y * cs.y;

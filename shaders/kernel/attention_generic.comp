@@ -59,8 +59,8 @@ void load_rows(uint lane)
         uint second = first + (PAIRING == PAIRING_HALF ? pairs : 1u);
         vec4 c, s;
         [[unroll]] for (uint r = 0u; r < 4u; r++) {
-            int p = row_exists[r] ? position_q(tile.b, row_a[r], len.q_offset) : 0;
-            vec2 cs = rotary_cos_sin(p, i);
+            int p = row_exists[r] ? rotary_position(tile.b, row_a[r], len.q_offset, i) : 0;
+            vec2 cs = rotary_cos_sin(p, i, false);
             c[r] = cs.x;
             s[r] = cs.y;
         }

@@ -79,6 +79,12 @@ float staged_channel(uint r, uint d)
     return (d & 1u) != 0u ? x.y : x.x;
 }
 
+vec2 row_cos_sin(uint t, uint pair)
+{
+    int p = t < row_count ? rotary_position(tile.b, row_index(t), len.q_offset, pair) : 0;
+    return rotary_cos_sin(p, pair, false);
+}
+
 // Rotates the staged rows; only where a whole head is staged. A lane owns whole words: two pairs of
 // neighbouring channels in the half pairing, one pair in the interleaved one.
 void rotate_q(uint lane)
@@ -90,11 +96,10 @@ void rotate_q(uint lane)
         uint r = i / units;
         uint u = i % units;
         uint t = tile.first + r;
-        int p = t < row_count ? position_q(tile.b, row_index(t), len.q_offset) : 0;
         uint at = r * (HEAD_CHUNK / 2u) + first / 2u + u;
         if (PAIRING == PAIRING_HALF) {
-            vec2 a = rotary_cos_sin(p, 2u * u);
-            vec2 b = rotary_cos_sin(p, 2u * u + 1u);
+            vec2 a = row_cos_sin(t, 2u * u);
+            vec2 b = row_cos_sin(t, 2u * u + 1u);
             vec2 c = vec2(a.x, b.x);
             vec2 s = vec2(a.y, b.y);
             vec2 x = staged_q[at];
@@ -102,7 +107,7 @@ void rotate_q(uint lane)
             staged_q[at] = x * c - y * s;
             staged_q[at + pairs / 2u] = x * s + y * c;
         } else {
-            vec2 cs = rotary_cos_sin(p, u);
+            vec2 cs = row_cos_sin(t, u);
             vec2 x = staged_q[at];
             staged_q[at] = vec2(x.x * cs.x - x.y * cs.y, x.x * cs.y + x.y * cs.x);
         }

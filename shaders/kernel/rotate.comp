@@ -5,7 +5,8 @@
 //
 //   pair i of row (b, h, l):  angle = p f_i,  x' = m (x cos - y sin),  y' = m (x sin + y cos)
 //   p = POSITIONS_Q[b, l], or q_offset + l;  inverse: -sin
-//   channels of pair i:  interleaved o + 2i, o + 2i + 1;  half o + i, o + i + R/2
+//   channels of pair i:  interleaved o + 2i, o + 2i + 1;  half o + i, o + i + R/2;  or read from
+//   the first and written to the second
 //
 // Q and K [B, H, L, D] in one dispatch, each out of place or in place. One invocation turns
 // ROTATE_PAIRS pairs of ROTATE_HEADS heads, which share their angles, or copies ROTATE_COPY
@@ -32,15 +33,15 @@ struct Run {
     uint y_at, y_count;
 };
 
-Run run_of(uint first_pair)
+Run run_of(uint segment, uint pairs, uint first_pair, bool halves)
 {
-    uint pairs = constants.rotary_dim / 2u;
     uint n = min(uint(ROTATE_PAIRS), pairs - first_pair);
-    if (PAIRING == PAIRING_HALF) {
-        uint x_at = constants.rotary_offset + first_pair;
+    uint window = constants.rotary_offset + segment * 2u * pairs;
+    if (halves) {
+        uint x_at = window + first_pair;
         return Run(x_at, n, x_at + pairs, n);
     }
-    uint x_at = constants.rotary_offset + 2u * first_pair;
+    uint x_at = window + 2u * first_pair;
     uint x_count = min(2u * n, 4u);
     return Run(x_at, x_count, x_at + 4u, 2u * n - x_count);
 }
@@ -50,7 +51,7 @@ void turn(inout vec4 x, inout vec4 y, vec4 c, vec4 s)
 {
     vec4 a = x;
     vec4 d = y;
-    if (PAIRING == PAIRING_INTERLEAVED) {
+    if (PAIRING != PAIRING_HALF) {
         a = vec4(x.xz, y.xz);
         d = vec4(x.yw, y.yw);
     }
@@ -76,7 +77,9 @@ void main()
 {
     uint id = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x +
               gl_LocalInvocationID.x;
-    uint rotary_parts = (constants.rotary_dim / 2u + ROTATE_PAIRS - 1u) / ROTATE_PAIRS;
+    uint pairs = constants.rotary_dim / 2u / constants.segments; // of a segment
+    uint segment_parts = (pairs + ROTATE_PAIRS - 1u) / ROTATE_PAIRS;
+    uint rotary_parts = segment_parts * constants.segments;
     uint copy_parts = (constants.head_dim - constants.rotary_dim + ROTATE_COPY - 1u) / ROTATE_COPY;
     bool all_in_place = (VIEWS & ~IN_PLACE & ((1u << VIEW_Q) | (1u << VIEW_K))) == 0u;
     uint parts = rotary_parts + (all_in_place ? 0u : copy_parts);
@@ -110,16 +113,19 @@ void main()
         return;
     }
 
-    uint first_pair = part * ROTATE_PAIRS;
-    int p = position_q(b, l, n.q_offset);
+    uint segment = part / segment_parts;
+    uint first_pair = part % segment_parts * ROTATE_PAIRS;
     vec4 c, s;
     [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i++) {
-        vec2 cs = rotary_cos_sin(p, min(first_pair + i, constants.rotary_dim / 2u - 1u));
+        uint pair = segment * pairs + min(first_pair + i, pairs - 1u);
+        vec2 cs = rotary_cos_sin(rotary_position(b, l, n.q_offset, pair), pair, is_k);
         c[i] = cs.x;
         s[i] = (push.flags & FLAG_INVERSE) != 0u ? -cs.y : cs.y;
     }
+    Run from = run_of(segment, pairs, first_pair, PAIRING == PAIRING_HALF);
+    Run to = run_of(segment, pairs, first_pair, PAIRING != PAIRING_INTERLEAVED);
     if (is_k)
-        rotate_k(b, first_head, head_count, l, run_of(first_pair), c, s);
+        rotate_k(b, first_head, head_count, l, from, to, c, s);
     else
-        rotate_q(b, first_head, head_count, l, run_of(first_pair), c, s);
+        rotate_q(b, first_head, head_count, l, from, to, c, s);
 }

@@ -23,18 +23,19 @@ void FN(store)(uint e, vec4 v, uint n)
         OUT(store4)(e, v, n);
 }
 
-// The pairs of `run` of head_count heads from first_head on, row l; c, s: cosines and sines.
-void FN(rotate)(uint b, uint first_head, uint head_count, uint l, Run run, vec4 c, vec4 s)
+// The pairs of head_count heads from first_head on, row l, read from one pair of runs and written
+// to another; c and s: cosines and sines.
+void FN(rotate)(uint b, uint first_head, uint head_count, uint l, Run from, Run to, vec4 c, vec4 s)
 {
     if (ALIGNED == 0u) {
         [[dont_unroll]] for (uint h = first_head; h < first_head + head_count; h++) {
-            uint from = IN(at)(b, h, l);
-            uint to = OUT(at)(b, h, l);
-            vec4 x = FN(load)(from + run.x_at, run.x_count);
-            vec4 y = FN(load)(from + run.y_at, run.y_count);
+            uint in_row = IN(at)(b, h, l);
+            uint out_row = OUT(at)(b, h, l);
+            vec4 x = FN(load)(in_row + from.x_at, from.x_count);
+            vec4 y = FN(load)(in_row + from.y_at, from.y_count);
             turn(x, y, c, s);
-            FN(store)(to + run.x_at, x, run.x_count);
-            FN(store)(to + run.y_at, y, run.y_count);
+            FN(store)(out_row + to.x_at, x, to.x_count);
+            FN(store)(out_row + to.y_at, y, to.y_count);
         }
         return;
     }
@@ -42,16 +43,16 @@ void FN(rotate)(uint b, uint first_head, uint head_count, uint l, Run run, vec4 
     vec4 y[ROTATE_HEADS];
     [[unroll]] for (uint i = 0u; i < ROTATE_HEADS; i++) {
         uint row = IN(at)(b, first_head + min(i, head_count - 1u), l);
-        x[i] = FN(load)(row + run.x_at, 4u);
-        y[i] = FN(load)(row + (run.y_count > 0u ? run.y_at : run.x_at), 4u);
+        x[i] = FN(load)(row + from.x_at, 4u);
+        y[i] = FN(load)(row + (from.y_count > 0u ? from.y_at : from.x_at), 4u);
     }
     [[unroll]] for (uint i = 0u; i < ROTATE_HEADS; i++) {
         if (i < head_count) {
             uint row = OUT(at)(b, first_head + i, l);
             turn(x[i], y[i], c, s);
-            FN(store)(row + run.x_at, x[i], 4u);
-            if (run.y_count > 0u)
-                FN(store)(row + run.y_at, y[i], 4u);
+            FN(store)(row + to.x_at, x[i], 4u);
+            if (to.y_count > 0u)
+                FN(store)(row + to.y_at, y[i], 4u);
         }
     }
 }

@@ -12,6 +12,7 @@
 RHUMB_READ_VIEW(positions_q, VIEW_POSITIONS_Q)
 RHUMB_READ_VIEW(positions_k, VIEW_POSITIONS_K)
 RHUMB_READ_VIEW(lengths, VIEW_LENGTHS)
+layout(constant_id = SPEC_ROTARY) const uint ROTARY = 0u;
 RHUMB_COUNT_VIEW(status, VIEW_STATUS)
 
 struct Lengths {
@@ -62,6 +63,15 @@ int position_q(uint b, uint a, int q_offset)
 {
     return has_view(VIEW_POSITIONS_Q) ? int(positions_q_word(positions_q_at(0u, 0u, b) + a))
                                       : int(a) + q_offset;
+}
+
+// Position of row a from which a rotary pair takes its angle: pairs may follow different axes.
+int rotary_position(uint b, uint a, int q_offset, uint pair)
+{
+    if ((ROTARY & ROTARY_AXES) == 0u)
+        return position_q(b, a, q_offset);
+    uint axis = (constants.axes[pair >> 6][(pair >> 4) & 3u] >> (2u * (pair & 15u))) & 3u;
+    return int(positions_q_word(positions_q_at(0u, axis, b) + a));
 }
 
 int position_k(uint b, uint j)

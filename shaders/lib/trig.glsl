@@ -35,9 +35,22 @@ vec2 cos_sin_of_phase(uint phase)
     return quarter >= 2u ? -r : r;
 }
 
-// Cosine and sine of position p for rotary pair i of the plan, times the plan's magnitude.
-vec2 rotary_cos_sin(int p, uint pair)
+// Cosine and sine of position p for a rotary pair of the plan, times the plan's magnitude, by the
+// list of frequencies that rhumb_write_constants chose. A pair that grows with the position does so
+// for queries, and shrinks for keys.
+vec2 rotary_cos_sin(int p, uint pair, bool of_keys)
 {
-    uvec4 two = constants.turns[pair >> 1];
-    return constants.magnitude * cos_sin_of_phase(phase_of(p, (pair & 1u) != 0u ? two.zw : two.xy));
+    uvec4 two = constants.turns[constants.turns_first + (pair >> 1)];
+    uint phase = phase_of(p, (pair & 1u) != 0u ? two.zw : two.xy);
+    if ((ROTARY & ROTARY_PHASES) != 0u)
+        phase += constants.phases[pair >> 2][pair & 3u];
+    float magnitude = constants.magnitude;
+    if ((ROTARY & ROTARY_GROWTH) != 0u) {
+        // The distance of two ints may need 32 bits without a sign.
+        float distance = p < constants.centre ? -float(uint(constants.centre) - uint(p))
+                                              : float(uint(p) - uint(constants.centre));
+        float growth = distance * constants.growth[pair >> 2][pair & 3u];
+        magnitude *= exp2(of_keys ? -growth : growth);
+    }
+    return magnitude * cos_sin_of_phase(phase);
 }

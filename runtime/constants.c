@@ -1,0 +1,87 @@
+/* The constants block of a plan, and what becomes of rotated keys when it changes. */
+#include "internal.h"
+
+#include <math.h>
+
+/* round(2^64 f / 2 pi) modulo 2^64, as {low, high}; a negative f in two's complement. */
+static void write_turns(long double frequency, uint32_t words[2])
+{
+    const long double two_pi = 6.283185307179586476925286766559005768L;
+    long double turns = fmodl(fabsl(frequency) / two_pi, 1.0L);
+    long double high = floorl(turns * 4294967296.0L);
+    long double low = roundl((turns * 4294967296.0L - high) * 4294967296.0L);
+    /* low may have been rounded up to 2^32: the sum carries, and wraps at a whole turn. */
+    uint64_t word = ((uint64_t)high << 32) + (uint64_t)low;
+    if (frequency < 0)
+        word = 0 - word;
+    words[0] = (uint32_t)word;
+    words[1] = (uint32_t)(word >> 32);
+}
+
+/* List 0 is that of new_length; LongRoPE's two lists are both there whatever the length. */
+static void write_frequencies(const rhumb_rotary *rotary, uint32_t new_length,
+                              struct rhumb_constants_block *block)
+{
+    bool both = rotary->length_rule == RHUMB_LENGTH_SWITCH;
+    uint32_t(*long_turns)[4] = block->turns + TURNS_PER_LIST;
+    for (uint32_t p = 0; p < rotary->rotary_dim / 2; p++) {
+        write_turns(rhumb_frequency_at(rotary, p, both ? 0 : new_length),
+                    &block->turns[p / 2][p % 2 * 2]);
+        if (both)
+            write_turns(rotary->long_frequency[p], &long_turns[p / 2][p % 2 * 2]);
+    }
+    block->turns_first = both && new_length > rotary->length_limit ? TURNS_PER_LIST : 0;
+}
+
+static void write_axes(const rhumb_rotary *rotary, struct rhumb_constants_block *block)
+{
+    block->segments = rotary->segments ? rotary->segments : 1;
+    block->centre = rotary->centre;
+    for (uint32_t p = 0; p < rotary->rotary_dim / 2; p++) {
+        uint32_t turns[2];
+        block->axes[p / 64][p / 16 % 4] |= (uint32_t)rotary->axis[p] << 2 * (p % 16);
+        write_turns(rotary->phase[p], turns);
+        block->phases[p / 4][p % 4] = turns[1];
+        block->growth[p / 4][p % 4] = (float)rotary->growth[p];
+    }
+}
+
+rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, uint32_t new_length,
+                                   void *memory, size_t size)
+{
+    struct rhumb_constants_block block = {0};
+    (void)old_length; /* read by no operation yet */
+    if (!plan || !memory)
+        return rhumb_fail(plan ? plan->context : NULL, RHUMB_ERROR_ARGUMENT,
+                          "write_constants: wanted a plan and memory, found NULL");
+    if (size < sizeof block)
+        return rhumb_fail(plan->context, RHUMB_ERROR_ARGUMENT,
+                          "write_constants: size: wanted at least %zu, found %zu", sizeof block,
+                          size);
+    const rhumb_plan_info *i = &plan->resolved.info;
+    const rhumb_rotary *rotary = &plan->resolved.rotary;
+    block.head_dim = i->head_dim;
+    block.value_dim = i->value_dim;
+    block.heads = i->heads;
+    block.kv_heads = i->kv_heads;
+    block.rotary_dim = rotary->rotary_dim;
+    block.rotary_offset = rotary->rotary_offset;
+    block.magnitude = (float)rotary->magnitude;
+    block.scale_log2 = (float)((double)i->scale * 1.4426950408889634);
+    block.mask_order = (uint32_t)i->mask_order;
+    write_frequencies(rotary, new_length, &block);
+    write_axes(rotary, &block);
+    memcpy(memory, &block, sizeof block);
+    return RHUMB_OK;
+}
+
+rhumb_result rhumb_keys_stale(const rhumb_plan *plan, uint32_t old_length, uint32_t new_length,
+                              uint32_t *stale)
+{
+    if (!plan || !stale)
+        return rhumb_fail(plan ? plan->context : NULL, RHUMB_ERROR_ARGUMENT,
+                          "keys_stale: wanted a plan and a place for the answer, found NULL");
+    *stale = plan->resolved.has_rotary &&
+             rhumb_frequencies_differ(&plan->resolved.rotary, old_length, new_length);
+    return RHUMB_OK;
+}
