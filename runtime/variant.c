@@ -297,8 +297,9 @@ static void set_decode(rhumb_resolved *r, const struct decode *d)
     p->rows_per_group = d->rows;
     p->keys_per_step = DECODE_INVOCATIONS / d->lanes;
     snprintf(p->reason, sizeof p->reason,
-             "attention: %u rows of a kv head at once, %u lanes a key, %u keys a step", d->rows,
-             d->lanes, p->keys_per_step);
+             "attention: %u row%s of a kv head at once, %u lane%s a key, %u key%s a step", d->rows,
+             d->rows == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", p->keys_per_step,
+             p->keys_per_step == 1 ? "" : "s");
 }
 
 /* A named variant that does not fit: on account of the shape, or of the device. */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define OUTPUT_SIZE 262144u
+#define LETTERS "abcdefghijklmnopqrstuvwxyz"
 
 /* A folder of its own for each test, and what the last command said. */
 typedef struct cli {
@@ -162,6 +163,14 @@ static void expect_success(const char *arguments)
     cr_expect(c.err[0] == '\0', "rhumb %s: stderr: %s", arguments, c.err);
 }
 
+static const char config_text[] =
+    "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 96,\n"
+    " \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"max_position_embeddings\": 128,\n"
+    " \"rope_theta\": 10000.0, \"rms_norm_eps\": 1e-5}\n";
+
+static void write_text(const char *name, const char *text);
+static void write_case(const char *name, const char *scheme, double wrong);
+
 /* --------------------------------------------------------------------------------------------- */
 Test(cli, help_and_version_go_to_stdout)
 {
@@ -193,7 +202,9 @@ Test(cli, wrong_arguments_are_one_line_and_status_2)
     expect_refusal("run", 2, "--config is required");
     expect_refusal("run --config S/x.json", 2, "one of --input and --random");
     expect_refusal("run --config S/x.json --random 4 --input a.npy", 2,
-                   "one of --input and --random");
+                   "either --input or --random, not both");
+    expect_refusal("run --config S/x.json --input q.txt", 2, "--input wants");
+    expect_refusal("run --config S/x.json --random 4 --output q.txt", 2, "--output wants");
     expect_refusal("run --config S/x.json --random 0", 2, "--random wants an integer");
     expect_refusal("run --config S/x.json --random 4x", 2, "not \"4x\"");
     expect_refusal("run --config S/x.json --random 99999999999999999999", 2,
@@ -214,6 +225,67 @@ Test(cli, a_device_that_is_not_there_is_status_1)
     expect_refusal("devices --device no-such-device", 1, "no-such-device");
     expect_refusal("devices --device 63", 1, "rhumb devices: ");
     expect_refusal("check --device no-such-device", 1, "no-such-device");
+    expect_refusal("devices --device nonesuch", 1,
+                   "rhumb devices: wanted a device with \"nonesuch\"");
+    expect_refusal("check --device nonesuch", 1, "; rhumb devices lists them");
+    expect_refusal("devices --json --device 63", 1, "wanted device 63");
+    cr_expect(c.out[0] == '\0', "beside the error: %s", c.out);
+}
+
+Test(cli, results_that_cannot_be_written_are_status_1)
+{
+    static const char *const asked[] = {
+        "--version",
+        "--help",
+        "run --help",
+        "devices",
+        "devices --json",
+        "run --config F/config.json --random 4",
+        "run --config F/config.json --random 4 --json",
+        "describe F/config.json",
+        "describe F/config.json --json",
+        "check --cases F/right.safetensors --reference",
+        "check --cases F/right.safetensors --reference --json",
+        "check --configs S/tests/goldens/configs",
+        "check --configs S/tests/goldens/configs --json",
+    };
+    char command[4000];
+    char expanded[2000];
+    char path[600];
+
+    cr_assert_eq(access("/dev/full", W_OK), 0);
+    write_text("config.json", config_text);
+    write_case("right.safetensors", "rope", 0.0);
+    snprintf(path, sizeof path, "%s/.err", c.folder);
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        expand(asked[i], expanded, sizeof expanded);
+        snprintf(command, sizeof command, "'%s/tools/rhumb' %s >/dev/full 2>'%s'", build_root(),
+                 expanded, path);
+        const int status = system(command);
+        slurp(path, c.err, sizeof c.err);
+        cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 1, "rhumb %s: status %d", asked[i],
+                  status);
+        cr_expect(lines_of(c.err) == 1 && strstr(c.err, "could not be written") != NULL,
+                  "rhumb %s: %s", asked[i], c.err);
+    }
+}
+
+Test(cli, every_option_that_a_usage_line_shows_is_explained)
+{
+    static const char *const commands[] = {"check --help", "run --help", "devices --help",
+                                           "describe --help"};
+
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        expect_success(commands[i]);
+        const char *body = strstr(c.out, "\n\n");
+        cr_assert(body != NULL && strstr(body, "Exit status: 0 ") != NULL, "%s", c.out);
+        for (const char *p = strstr(c.out, "--"); p != NULL && p < body; p = strstr(p + 2, "--")) {
+            char wanted[64];
+            snprintf(wanted, sizeof wanted, "\n  %.*s", (int)(2 + strspn(p + 2, LETTERS)), p);
+            cr_expect(strstr(body, wanted) != NULL, "rhumb %s: no line for %s", commands[i],
+                      wanted + 3);
+        }
+    }
 }
 
 Test(cli, devices_tells_the_variant_of_every_operation)
@@ -243,11 +315,6 @@ Test(cli, devices_tells_the_variant_of_every_operation)
 }
 
 /* --------------------------------------------------------------------------------------------- */
-static const char config_text[] =
-    "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 96,\n"
-    " \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"max_position_embeddings\": 128,\n"
-    " \"rope_theta\": 10000.0, \"rms_norm_eps\": 1e-5}\n";
-
 enum {
     B = 2,
     HEADS = 4,
@@ -481,15 +548,15 @@ Test(cli, wrong_files_are_one_line_and_nothing_is_written)
     expect_refusal("run --config F/none.json --random 4 --output F/out.npy", 1, "none.json");
     expect_refusal("run --config F/broken.json --random 4 --output F/out.npy", 1, "rhumb run: ");
     expect_refusal("run --config F/unknown.json --random 4 --output F/out.npy", 1, "no-such-model");
-    expect_refusal("run --config F/config.json --kind sliding --random 4 --output F/out.npy", 1,
-                   "sliding");
+    expect_refusal("run --config F/config.json --kind sliding --random 4 --output F/out.npy", 2,
+                   "it has \"attention\"");
     expect_refusal("run --config F/config.json --input F/none.safetensors --output F/out.npy", 1,
                    "none.safetensors");
     expect_refusal("run --config F/config.json --input F/damaged.safetensors --output F/out.npy", 1,
                    "damaged.safetensors");
     expect_refusal("run --config F/config.json --input F/q.npy --output F/out.npy", 1,
                    "there is no k");
-    expect_refusal("run --config F/config.json --input F/q.txt --output F/out.npy", 1,
+    expect_refusal("run --config F/config.json --input F/q.txt --output F/out.npy", 2,
                    ".safetensors file");
     expect_refusal("run --config F/config.json --input F/unequal.safetensors --output F/out.npy", 1,
                    "v is [");
@@ -508,8 +575,72 @@ Test(cli, wrong_files_are_one_line_and_nothing_is_written)
                    "bf16");
     expect_refusal("run --config F/config.json --random 4 --output F/none/out.npy", 1,
                    "none/out.npy");
-    expect_refusal("run --config F/config.json --random 4 --offset -2 --output F/out.npy", 1,
-                   "rhumb run: ");
+    expect_refusal("run --config F/config.json --random 4 --offset -2 --output F/out.npy", 2,
+                   "--offset wants 0 to 2147483643");
+    expect_refusal("run --config F/config.json --random 4 --offset 2147483644 --output F/out.npy",
+                   2, "--offset wants 0 to 2147483643");
+}
+
+Test(cli, an_unknown_kind_lists_those_there_are)
+{
+    expect_refusal("run --config S/tests/goldens/configs/gemma-2-2b-it.json --kind foo --random 4",
+                   2, "it has \"full_attention\", \"sliding_attention\"");
+}
+
+Test(cli, the_input_is_not_overwritten)
+{
+    char before[4096], after[4096];
+
+    write_inputs(TENSOR_F32);
+    memset(before, 0, sizeof before);
+    memset(after, 0, sizeof after);
+    slurp(in_folder("q.npy"), before, sizeof before);
+    expect_refusal("run --config F/config.json --input F/qkv.safetensors --output "
+                   "F/./qkv.safetensors",
+                   2, "would overwrite the input");
+    expect_refusal("run --config F/config.json --input F/q.npy,F/k.npy,F/v.npy --output F/q.npy", 2,
+                   "would overwrite the input");
+    expect_refusal("run --config F/config.json --op rotate --random 4 --output F/out.npy,F/out.npy",
+                   2, "names a file twice");
+    slurp(in_folder("q.npy"), after, sizeof after);
+    cr_expect_eq(memcmp(before, after, sizeof before), 0);
+}
+
+/* Far above what two cores would draw and attend to within the test's time. */
+Test(cli, tensors_beyond_the_device_are_refused_before_they_are_drawn, .timeout = 60)
+{
+    write_text("config.json", config_text);
+    expect_refusal("run --config F/config.json --floor --random 1048576", 1,
+                   "q of 1048576 rows takes 402653184 bytes as f32");
+    cr_expect(strstr(c.err, "349525 rows at most") != NULL, "%s", c.err);
+}
+
+Test(cli, one_row_is_told_in_the_singular_and_small_amounts_in_full)
+{
+    write_text("config.json", config_text);
+    expect_success("run --config F/config.json --random 1 --kind attention");
+    cr_expect(strstr(c.out, " 1 rows") == NULL && strstr(c.out, "0.000") == NULL, "%s", c.out);
+    cr_expect(strstr(c.out, " FLOP, ") != NULL || strstr(c.out, " kFLOP, ") != NULL, "%s", c.out);
+    expect_success("devices");
+    cr_expect(strstr(c.out, " 1 rows") == NULL, "%s", c.out);
+}
+
+Test(cli, configurations_skipped_for_the_same_reason_are_counted_together)
+{
+    static const char skipped[] = "skipped ";
+    unsigned lines = 0;
+
+    write_text("a.json", "{\"model_type\": \"bloom\"}");
+    write_text("a.expected.json", "{}");
+    write_text("b.json", "{\"model_type\": \"mpt\"}");
+    write_text("b.expected.json", "{}");
+    write_text("c.json", "{\"model_type\": \"xlnet\"}");
+    write_text("c.expected.json", "{}");
+    cr_expect_eq(rhumb("check --configs F/"), 0, "%s%s", c.out, c.err);
+    cr_expect(strstr(c.out, "skipped    2: not implemented: ALiBi\n") != NULL, "%s", c.out);
+    for (const char *p = strstr(c.out, skipped); p != NULL; p = strstr(p + 1, skipped))
+        lines++;
+    cr_expect_eq(lines, 2, "%s", c.out);
 }
 
 /* --------------------------------------------------------------------------------------------- */

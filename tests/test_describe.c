@@ -4,6 +4,7 @@
 #include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +100,7 @@ static void expect_close(const char *what, double found, double wanted)
 
 static void compare_item(const char *name, const cJSON *wanted, const cJSON *found);
 
-/* Of layer_pattern the expected files have the first twelve layers. */
+/* Of layer_pattern the expected files have the first twelve layers, of layer_kinds nothing. */
 static void compare_members(const cJSON *wanted, const cJSON *found)
 {
     const cJSON *item;
@@ -120,6 +121,7 @@ static void compare_members(const cJSON *wanted, const cJSON *found)
     }
     keys += cJSON_HasObjectItem(found, "layer_pattern") &&
             !cJSON_HasObjectItem(wanted, "layer_pattern");
+    keys += cJSON_HasObjectItem(found, "layer_kinds");
     cr_expect_eq(cJSON_GetArraySize(found), keys, "%d keys, wanted %d", cJSON_GetArraySize(found),
                  keys);
 }
@@ -253,6 +255,81 @@ Test(describe, json_names_the_factor_of_linear_scaling_and_few_pairs_are_all_lis
     cJSON_Delete(found);
 }
 
+static cJSON *run_json(const char *name)
+{
+    static outcome o;
+    char path[1024];
+    cJSON *found;
+
+    config_path(path, sizeof path, name);
+    run(&o, path, "--json", NULL);
+    cr_assert_eq(o.status, 0, "%s", o.err);
+    found = cJSON_Parse(o.out);
+    cr_assert_not_null(found, "%s", o.out);
+    return found;
+}
+
+static bool is_null(const cJSON *object, const char *name)
+{
+    return cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(object, name));
+}
+
+Test(describe, json_lists_every_kind_of_layer)
+{
+    cJSON *found = run_json("gemma-2-2b-it.json");
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(found, "layer_kinds");
+    const cJSON *kind;
+
+    cr_assert_eq(cJSON_GetArraySize(list), 2);
+    cJSON_ArrayForEach(kind, list)
+    {
+        cr_expect(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(kind, "causal")));
+        cr_expect_eq(number(kind, "attn_logit_softcapping"), 50.0);
+        cr_expect_eq(number(kind, "softmax_scale"), 0.0625);
+        cr_expect_eq(number(kind, "heads"), 8.0);
+        cr_expect_eq(number(kind, "kv_heads"), 4.0);
+        cr_expect_eq(number(kind, "head_dim"), 256.0);
+        cr_expect_not(cJSON_HasObjectItem(kind, "rope_theta"), "it does not differ");
+    }
+    kind = cJSON_GetArrayItem(list, 0);
+    cr_expect_str_eq(text(kind, "name"), "full_attention");
+    cr_expect(is_null(kind, "sliding_window"));
+    kind = cJSON_GetArrayItem(list, 1);
+    cr_expect_str_eq(text(kind, "name"), "sliding_attention");
+    cr_expect_eq(number(kind, "sliding_window"), 4096.0);
+    cJSON_Delete(found);
+}
+
+Test(describe, json_of_a_kind_has_the_rotary_values_that_differ)
+{
+    cJSON *found = run_json("gemma-3-4b-it.json");
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(found, "layer_kinds");
+    const cJSON *full = cJSON_GetArrayItem(list, 0);
+    const cJSON *sliding = cJSON_GetArrayItem(list, 1);
+
+    cr_assert_eq(cJSON_GetArraySize(list), 2);
+    cr_expect_eq(number(full, "rope_theta"), 1e6);
+    cr_expect_eq(number(full, "factor"), 8.0);
+    cr_expect_str_eq(text(full, "rope_type"), "linear");
+    cr_expect(is_null(full, "attn_logit_softcapping"));
+    cr_expect_eq(number(sliding, "rope_theta"), 1e4);
+    cr_expect(is_null(sliding, "factor"));
+    cr_expect_str_eq(text(sliding, "rope_type"), "default");
+    cJSON_Delete(found);
+}
+
+Test(describe, numbers_are_printed_in_full)
+{
+    static outcome o;
+    char path[1024];
+
+    config_path(path, sizeof path, "qwen2-vl-7b-instruct.json");
+    run(&o, path, NULL, NULL);
+    cr_expect_eq(o.status, 0);
+    cr_expect_not_null(strstr(o.out, " 1000000 "), "%s", o.out);
+    cr_expect_null(strstr(o.out, "1e+06"), "%s", o.out);
+}
+
 Test(describe, the_table_has_a_line_a_value_with_its_source)
 {
     static outcome o;
@@ -321,4 +398,5 @@ Test(describe, wrong_arguments_exit_with_2)
     run(&o, "--help", NULL, NULL);
     cr_expect_eq(o.status, 0);
     cr_expect_not_null(strstr(o.out, "usage: rhumb describe"));
+    cr_expect_not_null(strstr(o.out, "layer_kinds"));
 }

@@ -183,6 +183,38 @@ const char *command_op_name(rhumb_op op)
     return "?";
 }
 
+rhumb_result command_open_device(const gpu_options *options, gpu **g, char *error, size_t size)
+{
+    static const char function[] = "create_standalone: ";
+    const rhumb_result result = gpu_open(options, g, error, size);
+    const bool chosen =
+        options->device_name != NULL || options->device_index != RHUMB_DEVICE_ANY;
+    size_t length;
+
+    if (result == RHUMB_OK)
+        return result;
+    if (strncmp(error, function, strlen(function)) == 0)
+        memmove(error, error + strlen(function), strlen(error + strlen(function)) + 1);
+    length = strlen(error);
+    if (result == RHUMB_ERROR_NO_DEVICE && chosen)
+        snprintf(error + length, size - length, "; rhumb devices lists them");
+    return result;
+}
+
+const char *command_amount_text(double amount, const char *unit, char *text, size_t size)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T"};
+    size_t i = 0;
+
+    while (amount >= 999.5 && i + 1 < sizeof prefixes / sizeof prefixes[0]) {
+        amount *= 1e-3;
+        i++;
+    }
+    snprintf(text, size, "%.*f %s%s", amount < 10.0 ? 2 : amount < 100.0 ? 1 : 0, amount,
+             prefixes[i], unit);
+    return text;
+}
+
 const char *command_time_text(double ns, char *text, size_t size)
 {
     if (ns < 1e6)

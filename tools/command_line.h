@@ -46,6 +46,13 @@ bool command_dtype_from_name(const char *name, rhumb_dtype *dtype);
 const char *command_variant_name(rhumb_variant variant); /* "generic" */
 const char *command_op_name(rhumb_op op);                /* "rotate" */
 
+/* Opens the chosen device. An error is told in the user's terms: no function of the library in
+ * front, and where the device that was asked for is not there, how to find those that are. */
+rhumb_result command_open_device(const gpu_options *options, gpu **g, char *error, size_t size);
+
+/* "1.50 GFLOP" into text, for 1.5e9 and "FLOP"; returns text. */
+const char *command_amount_text(double amount, const char *unit, char *text, size_t size);
+
 /* "12.3 us" into text; returns text. */
 const char *command_time_text(double ns, char *text, size_t size);
 

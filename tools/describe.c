@@ -5,14 +5,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char usage[] = "usage: rhumb describe CONFIG.JSON [--json]\n\n"
-                            "What a model's configuration resolves to: for each kind of layer "
-                            "every value, and the key or the\n"
-                            "rule that it comes from. A configuration that lacks a needed key, "
-                            "contradicts itself or belongs to\n"
-                            "a model that rhumb does not know is refused with the reason. Known\n"
-                            "traps that a configuration comes near are warned of on stderr.\n\n"
-                            "  --json    the values as one JSON object, with the frequencies\n";
+static const char usage[] =
+    "usage: rhumb describe CONFIG.JSON [--json]\n\n"
+    "What a model's configuration resolves to: for each kind of layer every value, and the key or "
+    "the\n"
+    "rule that it comes from. A configuration that lacks a needed key, contradicts itself or "
+    "belongs to\n"
+    "a model that rhumb does not know is refused with the reason. Known traps that a configuration "
+    "comes\n"
+    "near are warned of on stderr.\n\n"
+    "  --json  one JSON object: the keys that check --configs compares, which name what tells "
+    "models\n"
+    "          apart, with the frequencies; and layer_kinds\n"
+    "  --help  this text\n\n"
+    "layer_kinds is a list with an object for each kind of layer:\n"
+    "  name                    as the table has it\n"
+    "  causal\n"
+    "  sliding_window          keys that a query sees, up to and with its own; null: all\n"
+    "  window_right            keys that it sees after its own, only where they are limited\n"
+    "  attn_logit_softcapping  null: none\n"
+    "  softmax_scale, heads, kv_heads, head_dim\n"
+    "                          null: not known\n"
+    "  sinks                   true, where the softmax has one more learned logit a head\n"
+    "  and what else differs between the kinds, as scheme or rope_theta, under the names of the "
+    "table;\n"
+    "  null: not of this kind\n\n"
+    "Exit status: 0 done, 1 the configuration could not be read or is refused, 2 wrong "
+    "arguments.\n";
 
 typedef struct table_widths {
     int kind;
@@ -72,7 +91,7 @@ static void print_warnings(const describe_report *report)
 /* Both forms are made before anything is printed: no half table in front of an error. */
 static int print_report(describe_report *report, bool json)
 {
-    char *text = describe_json(report);
+    char *text = json ? describe_json_kinds(report) : describe_json(report);
 
     if (!text)
         return command_error("describe", "%s", report->message[0] ? report->message : "no memory");
@@ -82,8 +101,6 @@ static int print_report(describe_report *report, bool json)
     else
         print_table(report);
     free(text);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return command_error("describe", "the output could not be written");
     return RHUMB_EXIT_OK;
 }
 

@@ -456,9 +456,97 @@ static cJSON *report_object(describe_report *report)
     return NULL;
 }
 
-char *describe_json(describe_report *report)
+/* --- each kind on its own --- */
+
+/* A row's value; null: no such row, or none. */
+static int put_value(cJSON *object, const describe_report *report, const char *kind,
+                     const char *field)
 {
-    cJSON *object = report_object(report);
+    const char *value = describe_value(report, kind, field);
+    char *end = NULL;
+    double number;
+    double list[3];
+
+    if (value == NULL || strcmp(value, "none") == 0 || strcmp(value, "not known") == 0)
+        return cJSON_AddNullToObject(object, field) != NULL;
+    if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
+        return put_bool(object, field, strcmp(value, "true") == 0);
+    if (sscanf(value, "%lf, %lf, %lf", &list[0], &list[1], &list[2]) == 3) /* mrope_section */
+        return put_list(object, field, list, 3);
+    number = strtod(value, &end);
+    return end != value && *end == '\0' ? put_number(object, field, number)
+                                        : put_text(object, field, value);
+}
+
+static int differs(const describe_report *report, const char *field)
+{
+    const char *first = describe_value(report, report->kinds[0].name, field);
+    uint32_t i;
+
+    for (i = 1; i < report->kind_count; i++) {
+        const char *other = describe_value(report, report->kinds[i].name, field);
+        if ((first == NULL) != (other == NULL) || (first != NULL && strcmp(first, other) != 0))
+            return 1;
+    }
+    return 0;
+}
+
+/* Which layers is layer_pattern's, and the warnings go to stderr. */
+static int put_differences(cJSON *object, const describe_report *report, const char *kind)
+{
+    uint32_t i;
+
+    for (i = 0; i < report->row_count; i++) {
+        const char *field = report->rows[i].field;
+        if (strcmp(field, "layers") == 0 || strcmp(field, "warning") == 0 ||
+            cJSON_HasObjectItem(object, field) || !differs(report, field))
+            continue;
+        if (!put_value(object, report, kind, field))
+            return 0;
+    }
+    return 1;
+}
+
+static int put_optional(cJSON *object, const char *name, int present, double value)
+{
+    return present ? put_number(object, name, value) : cJSON_AddNullToObject(object, name) != NULL;
+}
+
+static int put_kind(cJSON *object, const describe_report *report, const rhumb_layer_kind *kind)
+{
+    const int scaled = describe_value(report, kind->name, "softmax_scale") != NULL;
+
+    return put_text(object, "name", kind->name) && put_bool(object, "causal", kind->causal != 0) &&
+           put_optional(object, "sliding_window", kind->window_left != RHUMB_NO_WINDOW,
+                        kind->window_left) &&
+           (kind->window_right == RHUMB_NO_WINDOW ||
+            put_number(object, "window_right", kind->window_right)) &&
+           put_optional(object, "attn_logit_softcapping", isfinite(kind->softcap) != 0,
+                        kind->softcap) &&
+           put_optional(object, "softmax_scale", scaled, kind->scale) &&
+           put_optional(object, "heads", kind->heads != 0, kind->heads) &&
+           put_optional(object, "kv_heads", kind->kv_heads != 0, kind->kv_heads) &&
+           put_number(object, "head_dim", kind->head_dim) &&
+           (!kind->sinks || put_bool(object, "sinks", 1)) &&
+           put_differences(object, report, kind->name);
+}
+
+static int put_kinds(cJSON *object, const describe_report *report)
+{
+    cJSON *list = cJSON_AddArrayToObject(object, "layer_kinds");
+    uint32_t i;
+
+    for (i = 0; list != NULL && i < report->kind_count; i++) {
+        cJSON *item = cJSON_CreateObject();
+        if (item == NULL || !cJSON_AddItemToArray(list, item) ||
+            !put_kind(item, report, &report->kinds[i]))
+            return 0;
+    }
+    return list != NULL;
+}
+
+static char *print_object(cJSON *object)
+{
     char *text = NULL;
     char *grown = NULL;
     size_t length;
@@ -477,4 +565,21 @@ char *describe_json(describe_report *report)
     }
     memcpy(grown + length, "\n", 2);
     return grown;
+}
+
+char *describe_json(describe_report *report)
+{
+    return print_object(report_object(report));
+}
+
+char *describe_json_kinds(describe_report *report)
+{
+    cJSON *object = report_object(report);
+
+    if (object != NULL && !put_kinds(object, report)) {
+        (void)snprintf(report->message, sizeof report->message, "no memory for the report");
+        cJSON_Delete(object);
+        return NULL;
+    }
+    return print_object(object);
 }

@@ -6,6 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* 1e+06 is a million to a program; a reader wants 1000000. Longer ones keep their exponent. */
+static void copy_value(char *to, size_t size, const char *value)
+{
+    char *end = NULL;
+    const double number = strtod(value, &end);
+
+    if (end != value && *end == '\0' && strchr(value, 'e') != NULL && fabs(number) < 1e15 &&
+        floor(number) == number)
+        (void)snprintf(to, size, "%.0f", number);
+    else
+        (void)snprintf(to, size, "%s", value);
+}
+
 static void add_row(void *user, const char *kind, const char *field, const char *value,
                     const char *source)
 {
@@ -25,7 +38,7 @@ static void add_row(void *user, const char *kind, const char *field, const char 
     row = &report->rows[report->row_count++];
     (void)snprintf(row->kind, sizeof row->kind, "%s", kind);
     (void)snprintf(row->field, sizeof row->field, "%s", field);
-    (void)snprintf(row->value, sizeof row->value, "%s", value);
+    copy_value(row->value, sizeof row->value, value);
     (void)snprintf(row->source, sizeof row->source, "%s", source);
 }
 

@@ -45,10 +45,15 @@ const char *describe_beyond(const rhumb_layer_kind *kind, rhumb_op op);
 
 /* The report as a JSON object in the key names of the NAME.expected.json files, indented, ending in
  * a newline. Those name what tells models apart, not everything: where layer types have a schedule
- * each, softmax scales and, with heads of several sizes, windows are in the rows alone. The caller
+ * each, softmax scales and, with heads of several sizes, windows are in the rows and in
+ * describe_json_kinds alone. The caller
  * frees it with free(). NULL: no memory, or a schedule that has no frequencies; the reason is then
  * in report->message. Only for a report whose result is RHUMB_OK. */
 char *describe_json(describe_report *report);
+
+/* The same object with a list `layer_kinds` in addition: one object for each kind of layer, with
+ * what the shared keys leave out (`rhumb describe --help` names its keys). */
+char *describe_json_kinds(describe_report *report);
 
 /* --- NAME.json against NAME.expected.json --- */
 

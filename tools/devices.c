@@ -7,13 +7,16 @@
 #define MAX_DEVICES 64u
 
 static const char usage[] =
-    "usage: rhumb devices [--device INDEX|NAME|UUID] [--floor] [--json]\n\n"
+    "usage: rhumb devices [--device INDEX|NAME|UUID] [--floor] [--validation] [--json]\n\n"
     "Lists the Vulkan devices in the loader's order with the limits that rhumb sees, and for "
     "typical\n"
     "shapes of each operation the variant that it would take and why.\n\n"
-    "  --device  only this one: an index, or part of a name or UUID\n"
-    "  --floor   as if each were the smallest device that rhumb is right on\n"
-    "  --json    the same as JSON\n";
+    "  --device      only this one: an index of the list, or part of a name or UUID\n"
+    "  --floor       as if each were the smallest device that rhumb is right on\n"
+    "  --validation  opens each with the validation layer\n"
+    "  --json        the same as JSON: an array with one object a device\n"
+    "  --help        this text\n\n"
+    "Exit status: 0 a device could be shown, 1 none could, 2 wrong arguments.\n";
 
 /* A shape that somebody runs: Llama-like, but for head_dim. */
 typedef struct sample {
@@ -146,7 +149,7 @@ static rhumb_result show_device(const gpu_options *options, uint32_t index, cJSO
 {
     rhumb_limits limits;
     gpu *g = NULL;
-    const rhumb_result result = gpu_open(options, &g, error, GPU_MESSAGE_SIZE);
+    const rhumb_result result = command_open_device(options, &g, error, GPU_MESSAGE_SIZE);
 
     if (result != RHUMB_OK)
         return result;
@@ -173,7 +176,7 @@ static uint32_t show_all(gpu_options *options, cJSON *list, char *error)
         shown += result == RHUMB_OK;
         if (result == RHUMB_ERROR_NO_DEVICE) { /* the end of the list */
             if (i == 0)
-                snprintf(error, GPU_MESSAGE_SIZE, "%s", reason);
+                snprintf(error, GPU_MESSAGE_SIZE, "%.*s", (int)strcspn(reason, ";"), reason);
             break;
         }
         if (result != RHUMB_OK) {
@@ -219,7 +222,11 @@ int rhumb_command_devices(int argc, char **argv)
         shown = show_device(&options, options.device_index, list, error) == RHUMB_OK;
     else
         shown = show_all(&options, list, error);
+    if (shown == 0) {
+        cJSON_Delete(list);
+        return command_error("devices", "%s", error);
+    }
     if (json && json_print(list) != 0)
-        return command_error("devices", "could not write the JSON");
-    return shown != 0 ? RHUMB_EXIT_OK : command_error("devices", "%s", error);
+        return command_error("devices", "no host memory for the JSON");
+    return RHUMB_EXIT_OK;
 }

@@ -75,8 +75,10 @@ int json_print(cJSON *object)
     char *text = cJSON_Print(object);
     int result = -1;
 
-    if (text != NULL && printf("%s\n", text) >= 0 && fflush(stdout) == 0)
+    if (text != NULL) {
+        printf("%s\n", text);
         result = 0;
+    }
     cJSON_free(text);
     cJSON_Delete(object);
     return result;

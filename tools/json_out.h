@@ -15,8 +15,8 @@ void json_put_limits(cJSON *object, const rhumb_limits *limits);
 /* Adds variant, reason and costs of a plan. */
 void json_put_plan(cJSON *object, const rhumb_plan_properties *properties);
 
-/* Prints the object to stdout, indented, with a newline, and deletes it. -1: no memory, or stdout
- * failed. */
+/* Prints the object to stdout, indented, with a newline, and deletes it. -1: no memory. That
+ * stdout took it is for main to see. */
 int json_print(cJSON *object);
 
 /* "6d657361-..." style text of a UUID into text (37 bytes or more); returns text. */

@@ -33,7 +33,7 @@ static void print_usage(FILE *to)
           to);
 }
 
-int main(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
     if (argc < 2) {
         print_usage(stderr);
@@ -54,4 +54,15 @@ int main(int argc, char **argv)
     }
     fprintf(stderr, "rhumb: no command \"%.60s\"; rhumb --help lists them\n", argv[1]);
     return RHUMB_EXIT_USAGE;
+}
+
+/* In one place for every command: a full disk must not look like success. */
+int main(int argc, char **argv)
+{
+    const int status = run_command(argc, argv);
+
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fputs("rhumb: the results could not be written to standard output\n", stderr);
+    return RHUMB_EXIT_FAILED;
 }

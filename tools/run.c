@@ -17,10 +17,12 @@ static const char usage[] =
     "by its\n"
     "row, and Q when it is loaded; rotate writes Q and K rotated. Positions are rows, from 0.\n\n"
     "  --config   the model's config.json (rhumb describe tells what it resolves to)\n"
+    "  --op       attention (the default), or rotate\n"
     "  --input    tensors q, k, v (or in.q, in.k, in.v) of shape [B, heads, L, head_dim]: a "
     ".safetensors\n"
     "             file, or q.npy,k.npy,v.npy; rotate takes q alone too\n"
-    "  --random   draws them: one batch entry of L rows, normal numbers from --seed (default 1)\n"
+    "  --random   draws them: one batch entry of L rows, normal numbers\n"
+    "  --seed     which numbers --random draws, 0 or more; default 1\n"
     "  --output   o, or q and k rotated: a .safetensors file, or o.npy, or q.npy,k.npy\n"
     "  --kind     which layers, where a model has several kinds; default the first\n"
     "  --causal   row a sees keys up to a + offset\n"
@@ -28,7 +30,13 @@ static const char usage[] =
     "  --dtype    converts the input; with --random the type drawn (default f32)\n"
     "  --check    compares with the double-precision reference; beyond the bound nothing is "
     "written\n"
-    "  --floor    as if the device were the smallest that rhumb is right on\n\n"
+    "  --device   an index, or part of a name or UUID (rhumb devices lists them); default the "
+    "best\n"
+    "  --floor    as if the device were the smallest that rhumb is right on\n"
+    "  --validation\n"
+    "             with the validation layer; if it has messages, nothing is written\n"
+    "  --json     what was done, its time and the check's errors as JSON\n"
+    "  --help     this text\n\n"
     "Exit status: 0 done, 1 a file, the device or the check failed, 2 wrong arguments.\n";
 
 typedef struct arguments {
@@ -78,7 +86,9 @@ static bool make_request(const arguments *a, run_request *request, char *error, 
     request->dtype_given = a->dtype != NULL;
     if (a->config == NULL)
         wrong = "--config is required";
-    else if ((a->input == NULL) == (a->random == 0))
+    else if (a->input != NULL && a->random != 0)
+        wrong = "either --input or --random, not both";
+    else if (a->input == NULL && a->random == 0)
         wrong = "one of --input and --random is required";
     else if (a->op != NULL && strcmp(a->op, "rotate") == 0)
         request->op = RHUMB_OP_ROTATE;
@@ -110,16 +120,19 @@ static const rhumb_layer_kind *find_kind(const describe_report *report, const ch
  */
 static void print_step(const char *name, const run_step *step)
 {
-    char time[32];
+    const double seconds = step->ns * 1e-9;
+    char time[32], amount[32], rate[32];
 
     if (!step->ran)
         return;
-    printf(
-        "%-10s %s, %s%s, %.3f MB, %.2f GB/s", name, command_variant_name(step->properties.variant),
-        command_time_text(step->ns, time, sizeof time),
-        step->host_clock ? " by the host's clock" : "", step->bytes * 1e-6, step->bytes / step->ns);
+    printf("%-10s %s, %s%s, %s, %s", name, command_variant_name(step->properties.variant),
+           command_time_text(step->ns, time, sizeof time),
+           step->host_clock ? " by the host's clock" : "",
+           command_amount_text(step->bytes, "B", amount, sizeof amount),
+           command_amount_text(step->bytes / seconds, "B/s", rate, sizeof rate));
     if (step->flops > 0.0)
-        printf(", %.3f GFLOP, %.2f GFLOP/s", step->flops * 1e-9, step->flops / step->ns);
+        printf(", %s, %s", command_amount_text(step->flops, "FLOP", amount, sizeof amount),
+               command_amount_text(step->flops / seconds, "FLOP/s", rate, sizeof rate));
     printf(" (%s)\n", step->properties.reason);
     if (step->checked)
         printf("%-10s max error %.2e, bound %.2e: %s\n", "  check", step->check.error,
@@ -226,7 +239,7 @@ static int finish(gpu *g, const arguments *a, const run_request *request, const 
     if (!failed && a->output != NULL && !run_write(a->output, t, &error))
         return command_error("run", "%s", error.line);
     if (a->json && print_json(g, a, request, t, steps) != 0)
-        return command_error("run", "could not write the JSON");
+        return command_error("run", "no host memory for the JSON");
     if (!a->json)
         print_text(g, a, request, t, steps);
     if (failed)
@@ -235,16 +248,12 @@ static int finish(gpu *g, const arguments *a, const run_request *request, const 
     return RHUMB_EXIT_OK;
 }
 
-static int run_on_device(const arguments *a, const run_request *request, run_tensors *t)
+static int compute(gpu *g, const arguments *a, const run_request *request, run_tensors *t)
 {
-    char error[GPU_MESSAGE_SIZE] = "";
     tensor_error message = {.line = ""};
     run_steps steps;
-    gpu *g = NULL;
     int status;
 
-    if (gpu_open(&a->options, &g, error, sizeof error) != RHUMB_OK)
-        return command_error("run", "%s", error);
     command_progress(request->check ? "computing, then the reference ..." : "computing ...");
     if (run_compute(g, request, t, &steps, &message)) {
         command_progress(NULL);
@@ -253,28 +262,88 @@ static int run_on_device(const arguments *a, const run_request *request, run_ten
         command_progress(NULL);
         status = command_error("run", "%s", message.line);
     }
-    gpu_close(g);
     return status;
 }
 
-static int run_layer(const arguments *a, run_request *request)
+/* The runtime's own domain, told before anything is computed. */
+static bool check_offset(const run_request *request, const run_tensors *t, tensor_error *message)
 {
+    const long long highest = (long long)INT32_MAX - (long long)t->q.shape[2];
+    const long long lowest = request->kind->rotary != NULL ? 0 : -(1LL << 30);
+
+    if (!request->offset_given || (request->offset >= lowest && request->offset <= highest))
+        return true;
+    snprintf(message->line, sizeof message->line,
+             "--offset wants %lld to %lld for %llu rows of Q%s, not %d", lowest, highest,
+             (unsigned long long)t->q.shape[2],
+             lowest == 0 ? ", as it is a position" : "", request->offset);
+    return false;
+}
+
+/* Without --offset attention takes the last rows; they cannot be more than there are. */
+static bool check_rows(const run_request *request, const run_tensors *t, tensor_error *message)
+{
+    if (request->op == RHUMB_OP_ROTATE || request->offset_given || request->kind->rotary == NULL ||
+        t->q.shape[2] <= t->k.shape[2])
+        return true;
+    snprintf(message->line, sizeof message->line,
+             "q has %llu rows and k %llu, so that the first row of Q would lie before position 0: "
+             "give --offset",
+             (unsigned long long)t->q.shape[2], (unsigned long long)t->k.shape[2]);
+    return false;
+}
+
+static int run_tensors_on(gpu *g, const arguments *a, run_request *request)
+{
+    rhumb_limits limits;
     tensor_error message = {.line = ""};
     run_tensors t = {.dotted = false};
+    int status;
+
+    rhumb_init_limits(&limits);
+    rhumb_get_limits(g->context, &limits);
+    request->max_bytes = limits.max_storage_range;
+    if (a->input != NULL ? !run_read(a->input, request, &t, &message)
+                         : !run_draw((uint32_t)a->random, (uint64_t)a->seed, request, &t, &message))
+        status = command_error("run", "%s", message.line);
+    else if (!check_offset(request, &t, &message) ||
+             (a->output != NULL && !run_check_output(a->output, request, &t, &message)))
+        status = command_usage_error("run", "%s", message.line);
+    else if (!check_rows(request, &t, &message))
+        status = command_error("run", "%s", message.line);
+    else
+        status = compute(g, a, request, &t);
+    run_tensors_free(&t);
+    return status;
+}
+
+/* The device comes before the tensors: what it cannot bind is not worth drawing. */
+static int run_layer(const arguments *a, run_request *request)
+{
+    char error[GPU_MESSAGE_SIZE] = "";
+    gpu *g = NULL;
     int status;
 
     if (request->op == RHUMB_OP_ROTATE && request->kind->rotary == NULL)
         return command_error("run", "rotate: layers of kind \"%s\" have no rotary embedding",
                              request->kind->name);
-    if (a->input != NULL ? !run_read(a->input, request, &t, &message)
-                         : !run_draw((uint32_t)a->random, (uint64_t)a->seed, request, &t, &message))
-        status = command_error("run", "%s", message.line);
-    else if (a->output != NULL && !run_check_output(a->output, request, &t, &message))
-        status = command_usage_error("run", "%s", message.line);
-    else
-        status = run_on_device(a, request, &t);
-    run_tensors_free(&t);
+    if (command_open_device(&a->options, &g, error, sizeof error) != RHUMB_OK)
+        return command_error("run", "%s", error);
+    status = run_tensors_on(g, a, request);
+    gpu_close(g);
     return status;
+}
+
+static int unknown_kind(const describe_report *report, const char *name)
+{
+    char list[DESCRIBE_MAX_KINDS * 36] = "";
+    size_t length = 0;
+
+    for (uint32_t i = 0; i < report->kind_count; i++)
+        length += (size_t)snprintf(list + length, sizeof list - length, "%s\"%s\"",
+                                   i > 0 ? ", " : "", report->kinds[i].name);
+    return command_usage_error("run", "--kind: the model has no layers \"%.60s\"; it has %s", name,
+                               list);
 }
 
 static int run_config(const arguments *a, run_request *request)
@@ -289,9 +358,7 @@ static int run_config(const arguments *a, run_request *request)
     } else {
         request->kind = find_kind(report, a->kind);
         if (request->kind == NULL)
-            status = command_error(
-                "run", "--kind: the model has no layers \"%.60s\"; its first are \"%s\"",
-                a->kind != NULL ? a->kind : "", report->kinds[0].name);
+            status = unknown_kind(report, a->kind != NULL ? a->kind : "");
         else if (describe_beyond(request->kind, request->op) != NULL)
             status = command_error("run", "layers of kind \"%s\" have %s: not done here yet",
                                    request->kind->name,
@@ -308,6 +375,7 @@ int rhumb_command_run(int argc, char **argv)
 {
     arguments a = {.offset = RHUMB_UNSET, .seed = 1};
     rhumb_limits floor_limits;
+    tensor_error message = {.line = ""};
     run_request request;
     command_line line;
 
@@ -318,6 +386,8 @@ int rhumb_command_run(int argc, char **argv)
     }
     if (line.error[0] != '\0' || !make_request(&a, &request, line.error, sizeof line.error))
         return command_usage_error("run", "%s", line.error);
+    if (!run_check_names(a.input, a.output, &message))
+        return command_usage_error("run", "%s", message.line);
     rhumb_init_limits_floor(&floor_limits);
     if (a.floor)
         a.options.clamp = &floor_limits;

@@ -1,3 +1,5 @@
+#define _POSIX_C_SOURCE 200809L /* stat */
+
 #include "command_line.h"
 #include "npy.h"
 #include "run_model.h"
@@ -5,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #define MAX_FILES 3u
 
@@ -32,6 +35,24 @@ bool run_tensor_make(run_tensor *t, rhumb_dtype dtype, uint32_t rank, const uint
         snprintf(message->line, sizeof message->line, "no host memory for %llu elements",
                  (unsigned long long)t->count);
     return t->data != NULL;
+}
+
+bool run_check_size(const char *name, uint64_t batch, uint64_t heads, uint64_t rows,
+                    uint64_t head_dim, rhumb_dtype dtype, const run_request *request,
+                    tensor_error *message)
+{
+    const uint64_t row = batch * heads * head_dim * (dtype == RHUMB_F32 ? 4 : 2);
+
+    if (row == 0 || rows <= request->max_bytes / row)
+        return true;
+    snprintf(message->line, sizeof message->line,
+             "%.100s of %llu rows takes %llu bytes as %s, and the device binds %llu at once: "
+             "%llu rows at most%s",
+             name, (unsigned long long)rows, (unsigned long long)(row * rows),
+             command_dtype_name(dtype), (unsigned long long)request->max_bytes,
+             (unsigned long long)(request->max_bytes / row),
+             dtype == RHUMB_F32 ? ", or twice as many with --dtype f16 or bf16" : "");
+    return false;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -74,7 +95,8 @@ static bool take(const tensor *from, const run_request *request, uint32_t heads,
     }
     if (!request->dtype_given)
         dtype = (rhumb_dtype)from->dtype;
-    if (!run_tensor_make(to, dtype, from->rank, shape, message))
+    if (!run_check_size(from->name, shape[0], heads, shape[2], shape[3], dtype, request, message) ||
+        !run_tensor_make(to, dtype, from->rank, shape, message))
         return false;
     if (from->dtype == (tensor_dtype)dtype) {
         memcpy(to->data, from->data, (size_t)tensor_bytes(from));
@@ -184,16 +206,68 @@ static bool read_list(const char *input, tensor_list *list, tensor_error *messag
     if (ends_with(input, strlen(input), ".safetensors"))
         return safetensors_read(input, list, message) == 0;
     count = split_npy(input, paths);
-    if (count == 0) {
-        snprintf(message->line, sizeof message->line,
-                 "--input wants a .safetensors file or up to three .npy files with commas between, "
-                 "not \"%.200s\"",
-                 input);
-        return false;
-    }
     for (uint32_t i = 0; i < count; i++) {
         if (npy_read(paths[i], names[i], list, message) != 0)
             return false;
+    }
+    return true;
+}
+
+/* The files that an argument names; 0: not of the kinds that can be. */
+static uint32_t split_files(const char *text, char paths[MAX_FILES][1024])
+{
+    const size_t length = strlen(text);
+
+    if (!ends_with(text, length, ".safetensors"))
+        return split_npy(text, paths);
+    if (length >= 1024)
+        return 0;
+    memcpy(paths[0], text, length + 1);
+    return 1;
+}
+
+/* By what the names lead to, so that links and "./" do not hide it. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+
+    if (strcmp(a, b) == 0)
+        return true;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+static bool name_error(tensor_error *message, const char *what, const char *text)
+{
+    snprintf(message->line, sizeof message->line, "%s \"%.200s\"", what, text);
+    return false;
+}
+
+bool run_check_names(const char *input, const char *output, tensor_error *message)
+{
+    char in[MAX_FILES][1024], out[MAX_FILES][1024];
+    const uint32_t in_count = input != NULL ? split_files(input, in) : 0;
+    const uint32_t out_count = output != NULL ? split_files(output, out) : 0;
+
+    if (input != NULL && in_count == 0)
+        return name_error(message,
+                          "--input wants a .safetensors file or up to three .npy files with commas "
+                          "between, not",
+                          input);
+    if (output != NULL && out_count == 0)
+        return name_error(message,
+                          "--output wants a .safetensors file, or .npy files with commas between, "
+                          "not",
+                          output);
+    for (uint32_t i = 0; i < out_count; i++) {
+        for (uint32_t k = 0; k < in_count; k++) {
+            if (same_file(in[k], out[i]))
+                return name_error(message, "--output would overwrite the input", out[i]);
+        }
+        for (uint32_t k = 0; k < i; k++) {
+            if (same_file(out[k], out[i]))
+                return name_error(message, "--output names a file twice:", out[i]);
+        }
     }
     return true;
 }
@@ -213,13 +287,16 @@ bool run_read(const char *input, const run_request *request, run_tensors *tensor
 /* ----------------------------------------------------------------------------------------------
  * Drawing
  */
-static bool draw(uint64_t heads, uint64_t length, uint64_t head_dim, rhumb_dtype dtype,
+static bool draw(const char *name, uint64_t heads, uint64_t length, const run_request *request,
                  uint64_t seed, run_tensor *to, tensor_error *message)
 {
+    const uint64_t head_dim = request->kind->head_dim;
+    const rhumb_dtype dtype = request->dtype;
     const uint64_t shape[4] = {1, heads, length, head_dim};
     tensor t = {.dtype = (tensor_dtype)dtype, .rank = 4};
 
-    if (!run_tensor_make(to, dtype, 4, shape, message))
+    if (!run_check_size(name, 1, heads, length, head_dim, dtype, request, message) ||
+        !run_tensor_make(to, dtype, 4, shape, message))
         return false;
     memcpy(t.shape, shape, sizeof shape);
     t.count = to->count;
@@ -233,11 +310,10 @@ bool run_draw(uint32_t length, uint64_t seed, const run_request *request, run_te
 {
     const rhumb_layer_kind *kind = request->kind;
 
-    return draw(kind->heads, length, kind->head_dim, request->dtype, seed, &tensors->q, message) &&
-           draw(kind->kv_heads, length, kind->head_dim, request->dtype, seed + 1, &tensors->k,
-                message) &&
-           (request->op == RHUMB_OP_ROTATE || draw(kind->kv_heads, length, kind->head_dim,
-                                                   request->dtype, seed + 2, &tensors->v, message));
+    return draw("q", kind->heads, length, request, seed, &tensors->q, message) &&
+           draw("k", kind->kv_heads, length, request, seed + 1, &tensors->k, message) &&
+           (request->op == RHUMB_OP_ROTATE ||
+            draw("v", kind->kv_heads, length, request, seed + 2, &tensors->v, message));
 }
 
 /* ----------------------------------------------------------------------------------------------

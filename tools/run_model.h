@@ -34,6 +34,7 @@ typedef struct run_request {
     bool dtype_given;
     rhumb_dtype dtype;
     bool check;
+    uint64_t max_bytes; /* of one tensor: what the device binds at once */
 } run_request;
 
 /* What one operation did. */
@@ -54,6 +55,14 @@ typedef struct run_steps {
 } run_steps;
 
 /* Functions return RHUMB_OK, or an error with one line in `message`. */
+
+/* What can be said of the arguments alone: kinds of files, and no file both read and written. */
+bool run_check_names(const char *input, const char *output, tensor_error *message);
+
+/* Whether the device can bind a tensor of these rows, before it is made. */
+bool run_check_size(const char *name, uint64_t batch, uint64_t heads, uint64_t rows,
+                    uint64_t head_dim, rhumb_dtype dtype, const run_request *request,
+                    tensor_error *message);
 
 /* A safetensors file with q, k, v (or in.q, ...), or "q.npy,k.npy,v.npy". Attention needs all
  * three, rotate q alone. */
