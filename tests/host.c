@@ -37,10 +37,10 @@ static VkDebugUtilsMessengerCreateInfoEXT messenger_info(host *h)
     };
 }
 
-static void open_instance(host *h, bool validation)
+static void open_instance(host *h, bool validation, const char *const *extensions, uint32_t extension_count)
 {
     static const char *const layers[] = {"VK_LAYER_KHRONOS_validation"};
-    static const char *const extensions[] = {"VK_EXT_debug_utils", "VK_EXT_validation_features"};
+    static const char *const own_extensions[] = {"VK_EXT_debug_utils", "VK_EXT_validation_features"};
     static const VkValidationFeatureEnableEXT enables[] = {
         VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
     VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(h);
@@ -60,8 +60,8 @@ static void open_instance(host *h, bool validation)
         .pApplicationInfo = &application,
         .enabledLayerCount = validation ? 1 : 0,
         .ppEnabledLayerNames = layers,
-        .enabledExtensionCount = validation ? 2 : 0,
-        .ppEnabledExtensionNames = extensions,
+        .enabledExtensionCount = validation ? 2 : extension_count,
+        .ppEnabledExtensionNames = validation ? own_extensions : extensions,
     };
     PFN_vkCreateInstance create = (PFN_vkCreateInstance)h->get(VK_NULL_HANDLE, "vkCreateInstance");
     check(create(&info, NULL, &h->instance), "vkCreateInstance");
@@ -109,8 +109,9 @@ void host_open(host *h, harness_profile profile, bool validation)
     host_open_named(h, harness_device_name(profile), validation, NULL, NULL, 0);
 }
 
-void host_open_named(host *h, const char *name, bool validation, const void *device_next,
-                     const char *const *extensions, uint32_t extension_count)
+/* With an instance: the device and what a host has on it. */
+static void open_device(host *h, const char *name, const void *device_next, const char *const *extensions,
+                        uint32_t extension_count)
 {
     const float priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {
@@ -126,9 +127,6 @@ void host_open_named(host *h, const char *name, bool validation, const void *dev
         .enabledExtensionCount = extension_count,
         .ppEnabledExtensionNames = extensions,
     };
-    memset(h, 0, sizeof *h);
-    h->get = harness_loader();
-    open_instance(h, validation);
     choose_device(h, name);
     queue.queueFamilyIndex = h->family;
     {
@@ -140,6 +138,33 @@ void host_open_named(host *h, const char *name, bool validation, const void *dev
     volkLoadDeviceTable(&h->vk, h->device);
     h->vk.vkGetDeviceQueue(h->device, h->family, 0, &h->queue);
     h->pool = host_make_pool(h);
+}
+
+void host_open_named(host *h, const char *name, bool validation, const void *device_next,
+                     const char *const *extensions, uint32_t extension_count)
+{
+    memset(h, 0, sizeof *h);
+    h->get = harness_loader();
+    open_instance(h, validation, NULL, 0);
+    open_device(h, name, device_next, extensions, extension_count);
+}
+
+void host_open_required(host *h, harness_profile profile, const rhumb_requirements *r)
+{
+    const char *extensions[16];
+    uint32_t count = 0;
+    cr_assert_leq(r->required_device_extension_count + r->recommended_device_extension_count, 16u);
+    for (uint32_t i = 0; i < r->required_device_extension_count; i++) {
+        extensions[count++] = r->required_device_extensions[i];
+    }
+    for (uint32_t i = 0; i < r->recommended_device_extension_count; i++) {
+        extensions[count++] = r->recommended_device_extensions[i];
+    }
+    harness_select_drivers();
+    memset(h, 0, sizeof *h);
+    h->get = harness_loader();
+    open_instance(h, false, r->recommended_instance_extensions, r->recommended_instance_extension_count);
+    open_device(h, harness_device_name(profile), NULL, extensions, count);
 }
 
 void host_close(host *h)

@@ -29,6 +29,8 @@ void host_open(host *h, harness_profile profile, bool validation);
  * extensions go to vkCreateDevice. */
 void host_open_named(host *h, const char *name, bool validation, const void *device_next,
                      const char *const *extensions, uint32_t extension_count);
+/* With every extension that rhumb requires or recommends on the instance and the device, and no other. */
+void host_open_required(host *h, harness_profile profile, const rhumb_requirements *requirements);
 /* Asserts that no validation message came. */
 void host_close(host *h);
 

@@ -17,6 +17,13 @@
 #define CACHE16 .dtype_k = RHUMB_F16, .dtype_v = RHUMB_F16
 #define OFFSET(n) .offset_given = true, .q_offset = (n)
 #define WINDOW(l, r) .windowed = true, .window_left = (l), .window_right = (r)
+/* A row that sees no key, and loops over none. */
+#define PAST_THE_KEYS(variant, d, left, n)                                                             \
+    {variant, .heads = 2, .q_rows = 4, .k_rows = 40, .head_dim = (d), .causal = true,                  \
+     WINDOW(left, RHUMB_NO_WINDOW), OFFSET(n), .poison = SHAPE_NAN_HIDDEN}
+#define PAST_THE_KEYS_ON_DEVICE(variant, d, left, n)                                                   \
+    {variant, .heads = 2, .q_rows = 4, .k_rows = 40, .head_dim = (d), .causal = true, .lengths = true, \
+     WINDOW(left, RHUMB_NO_WINDOW), OFFSET(n), .poison = SHAPE_NAN_HIDDEN}
 #define ROWS {.by_rows = true}
 #define ODD {.row_pad = 3, .offset = 1}
 
@@ -69,6 +76,10 @@ static const attention_shape generic_table[] = {
     {GENERIC, .heads = 2, .q_rows = 40, .k_rows = 40, .head_dim = 8, WINDOW(RHUMB_NO_WINDOW, 3)},
     {GENERIC, .heads = 2, .q_rows = 40, .k_rows = 9, .head_dim = 8, WINDOW(4, 3), OFFSET(0)},
     {GENERIC, .heads = 2, .q_rows = 5, .k_rows = 9, .head_dim = 8, WINDOW(4, 3), OFFSET(1000)},
+    /* the window lies wholly past the keys, up to the largest offset of a dispatch: zeros, nothing is read */
+    PAST_THE_KEYS(GENERIC, 16, 13, 1000),
+    PAST_THE_KEYS(GENERIC, 16, 13, 2000000000),
+    PAST_THE_KEYS(GENERIC, 16, 1, RHUMB_NO_WINDOW - 4),
     /* lengths below the views' */
     {GENERIC, .heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 8, .causal = true, .k_length = 23},
     {GENERIC, .heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 8, .causal = true, .k_length = 23, .q_length = 5},
@@ -126,6 +137,9 @@ static const attention_shape generic_view_table[] = {
     {GENERIC, .batch = 3, .heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 8, .lengths = true,
      .lengths_beyond = true, .causal = true},
     {GENERIC, .batch = 5, .heads = 2, .q_rows = 3, .k_rows = 4, .head_dim = 8, .lengths = true, .causal = true},
+    PAST_THE_KEYS_ON_DEVICE(GENERIC, 16, 13, 1000),
+    PAST_THE_KEYS_ON_DEVICE(GENERIC, 16, 13, 2000000000),
+    PAST_THE_KEYS_ON_DEVICE(GENERIC, 16, 1, RHUMB_NO_WINDOW - 4),
     /* Q rotated inside: two pipelines */
     {GENERIC, .heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 40, .rotary_dim = 16, .causal = true,
      .pairing = RHUMB_PAIRING_HALF},
@@ -135,6 +149,9 @@ static const attention_shape generic_view_table[] = {
      .pairing = RHUMB_PAIRING_INTERLEAVED},
     {GENERIC, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 64, .rotary_dim = 64,
      .positions = SHAPE_PER_BATCH, .position_first = 100, .causal = true, .pairing = RHUMB_PAIRING_HALF},
+    /* an offset from the device that is no position: clamped to 0 and counted, once for each batch entry */
+    {GENERIC, .batch = 2, .heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 40, .rotary_dim = 16,
+     .causal = true, .pairing = RHUMB_PAIRING_HALF, .lengths = true, OFFSET(-5)},
     /* storage: one pipeline each */
     {GENERIC, F16, .heads = 4, .kv_heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 21, .causal = true,
      .layout_q = ODD, .layout_k = ODD, .layout_v = ODD, .layout_o = ODD},
@@ -180,6 +197,13 @@ static const attention_shape tile_table[] = {
      .positions = SHAPE_REPEATS},
     {TILE, .batch = 3, .heads = 2, .q_rows = 35, .k_rows = 70, .head_dim = 64, .lengths = true, .causal = true,
      .lengths_beyond = true},
+    /* as in the generic table, at a head size that has its kernel already */
+    PAST_THE_KEYS(TILE, 64, 13, 1000),
+    PAST_THE_KEYS(TILE, 64, 13, 2000000000),
+    PAST_THE_KEYS(TILE, 64, 1, RHUMB_NO_WINDOW - 4),
+    PAST_THE_KEYS_ON_DEVICE(TILE, 64, 13, 1000),
+    PAST_THE_KEYS_ON_DEVICE(TILE, 64, 13, 2000000000),
+    PAST_THE_KEYS_ON_DEVICE(TILE, 64, 1, RHUMB_NO_WINDOW - 4),
 };
 
 static const attention_shape decode_table[] = {
@@ -202,6 +226,13 @@ static const attention_shape decode_table[] = {
      .lengths_beyond = true},
     {DECODE, .heads = 2, .q_rows = 1, .k_rows = 70, .head_dim = 64, .rotary_dim = 32,
      .pairing = RHUMB_PAIRING_INTERLEAVED, .causal = true},
+    /* as in the generic table, at a head size that has its kernel already */
+    PAST_THE_KEYS(DECODE, 64, 13, 1000),
+    PAST_THE_KEYS(DECODE, 64, 13, 2000000000),
+    PAST_THE_KEYS(DECODE, 64, 1, RHUMB_NO_WINDOW - 4),
+    PAST_THE_KEYS_ON_DEVICE(DECODE, 64, 13, 1000),
+    PAST_THE_KEYS_ON_DEVICE(DECODE, 64, 13, 2000000000),
+    PAST_THE_KEYS_ON_DEVICE(DECODE, 64, 1, RHUMB_NO_WINDOW - 4),
 };
 
 /* The choice is rhumb's: whatever it takes must be right. */
@@ -308,6 +339,35 @@ static void check_hidden_bits(harness *h, rhumb_variant variant, uint32_t q_rows
     shape_free_attention(&b);
 }
 
+/* Row a of a chunk of 32 and the same row alone. From row 24 on, keys up to 63 are the edge of the chunk's tile,
+ * as row 0 does not see them all, and lie within the row's own. Both ways must add the same numbers in the same
+ * order, which only hardware that fuses a multiply-add where it may can get wrong. */
+static void check_chunk_bits(harness *h, uint32_t a)
+{
+    attention_shape shape = {TILE, .heads = 1, .q_rows = 32, .k_rows = 128, .head_dim = 64, .causal = true,
+                             OFFSET(40)};
+    attention_run all, one;
+    rhumb_result result;
+    shape_make_attention(&all, &shape, 13);
+    shape.q_rows = 1;
+    shape.q_offset += (int32_t)a;
+    shape_make_attention(&one, &shape, 13);
+    one.op.info.max_q_length = all.op.info.max_q_length;
+    memcpy(one.q.memory, all.q.memory + one.q.bytes * a, one.q.bytes);
+    memcpy(one.k.memory, all.k.memory, one.k.bytes);
+    memcpy(one.v.memory, all.v.memory, one.v.bytes);
+    h->cases++;
+    result = harness_run(h, &all.op);
+    result = result == RHUMB_OK ? harness_run(h, &one.op) : result;
+    if (result != RHUMB_OK) {
+        harness_fail(h, "chunk bits: %s: %s%s", rhumb_result_name(result), all.op.message, one.op.message);
+    } else if (memcmp(one.o.memory, all.o.memory + one.o.bytes * a, one.o.bytes) != 0) {
+        harness_fail(h, "chunk bits: row %u alone gives other bits than in a chunk of 32", a);
+    }
+    shape_free_attention(&all);
+    shape_free_attention(&one);
+}
+
 static void run_generic(harness_profile profile)
 {
     harness h;
@@ -331,6 +391,9 @@ static void run_fast(harness_profile profile)
     check_batch_bits(&h, RHUMB_VARIANT_DECODE, 1, 64);
     check_hidden_bits(&h, RHUMB_VARIANT_TILE, 9, 64);
     check_hidden_bits(&h, RHUMB_VARIANT_DECODE, 1, 64);
+    for (uint32_t a = 0; a < 32; a += 5) {
+        check_chunk_bits(&h, a);
+    }
     harness_close(&h);
 }
 

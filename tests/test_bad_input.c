@@ -211,6 +211,7 @@ static const rhumb_header unknown_next = {.type = 4242, .struct_size = sizeof(rh
     X(rotate, rotary_is_missing, info->rotary = NULL, ARGUMENT, "rotate", "rotary")                    \
     X(rotate, info_has_a_wrong_type, info->type = RHUMB_TYPE_VIEW, VERSION, "rhumb_plan_info", "9")    \
     X(rotate, info_is_larger, info->struct_size += 4, VERSION, "rhumb_plan_info", "struct_size")       \
+    X(rotate, info_ends_within_a_pointer, info->struct_size -= 4, VERSION, "rhumb_plan_info", "struct_size") \
     X(rotate, info_is_smaller_than_a_header, info->struct_size = 8, VERSION, "rhumb_plan_info", "8")   \
     X(rotate, info_has_an_unknown_next, info->next = &unknown_next, VERSION, "rhumb_plan_info", "4242")\
     X(rotate, op_is_unknown, info->op = (rhumb_op)99, ARGUMENT, "op", "99")                            \
@@ -244,6 +245,8 @@ static const rhumb_header unknown_next = {.type = 4242, .struct_size = sizeof(rh
     X(attend, max_k_length_is_zero, info->max_k_length = 0, ARGUMENT, "max_k_length", "0")             \
     X(attend, scale_is_nan, info->scale = NAN, ARGUMENT, "scale", "nan")                               \
     X(attend, scale_is_infinite, info->scale = INFINITY, ARGUMENT, "scale", "inf")                     \
+    X(attend, scale_is_too_large, info->scale = 3e38f, ARGUMENT, "scale", "3e+38")                     \
+    X(attend, scale_is_too_small, info->scale = -3e38f, ARGUMENT, "scale", "-3e+38")                   \
     X(attend, mask_order_is_unknown, info->mask_order = (rhumb_mask_order)9, ARGUMENT, "mask_order", "9") \
     X(attend, position_order_without_positions, info->mask_order = RHUMB_MASK_ORDER_POSITION, ARGUMENT,\
       "mask_order", "POSITIONS")                                                                       \
@@ -284,6 +287,13 @@ static const rhumb_header unknown_next = {.type = 4242, .struct_size = sizeof(rh
     X(rotate, view_begins_beyond_its_buffer, v[0].offset = 1u << 20, ARGUMENT, "131072", "Q")           \
     X(rotate, offset_wraps_64_bits, v[0].offset = UINT64_MAX - 3, ARGUMENT, "Q", "131072")              \
     X(rotate, strides_wrap_64_bits, v[0].stride[1] = INT64_MAX, ARGUMENT, "Q", "131072")                \
+    X(rotate, offset_is_beyond_an_int64,                                                               \
+      (v[0].offset = UINT64_C(1) << 63, v[0].buffer_size = UINT64_MAX), ARGUMENT, "Q", "9223372036854775808") \
+    X(rotate, strides_reach_an_int64,                                                                  \
+      (v[0].stride[1] = v[1].stride[1] = (INT64_C(1) << 61) - 1024,                                    \
+       v[0].buffer_size = v[1].buffer_size = UINT64_MAX),                                              \
+      ARGUMENT, "Q", "18446744073709551615")                                                           \
+    X(rotate, views_have_unlike_struct_sizes, v[1].struct_size -= 8, VERSION, "views[1]", "struct_size") \
     X(rotate, buffer_is_empty, v[0].buffer_size = 0, ARGUMENT, "Q", "0")                               \
     X(rotate, last_word_is_cut, v[2].buffer_size = POS_AT + 30, ARGUMENT, "POSITIONS_Q", "65566")      \
     X(rotate, output_overlaps_input, v[1].offset = Q_AT + 256, ARGUMENT, "Q_OUT", "Q")                 \
@@ -309,6 +319,7 @@ static const rhumb_header unknown_next = {.type = 4242, .struct_size = sizeof(rh
     X(attend, k_length_is_negative, d->k_length = -2, ARGUMENT, "k_length", "-2")                      \
     X(attend, window_left_is_zero, d->window_left = 0, ARGUMENT, "window_left", "0")                   \
     X(attend, window_right_is_negative, d->window_right = -1, ARGUMENT, "window_right", "-1")          \
+    X(attend, dispatch_ends_within_a_pointer, d->struct_size -= 4, VERSION, "rhumb_dispatch", "struct_size") \
     X(attend, causal_is_no_flag, d->causal = 2, ARGUMENT, "causal", "2")
 
 #define DEFINE_PLAN(base, name, change, code, w1, w2)                                                  \
@@ -569,6 +580,108 @@ static void check_long_views(fixture *f)
     rhumb_destroy_bindings(bindings);
 }
 
+/* ---- views of other plans than the fixture's ---- */
+
+static rhumb_result try_bindings(fixture *f, rhumb_plan *plan, const rhumb_view *views, uint32_t count)
+{
+    rhumb_bindings_info info;
+    rhumb_bindings *bindings = NULL;
+    rhumb_result result;
+    bindings_info(f, &info, views, count);
+    result = rhumb_create_bindings(plan, &info, &bindings);
+    rhumb_destroy_bindings(bindings);
+    return result;
+}
+
+static void expect_shape(fixture *f, rhumb_plan *plan, rhumb_view *views, uint32_t which, uint32_t dimension)
+{
+    static const char *const names[] = {"LENGTHS", "STATUS"};
+    uint64_t before = views[which].shape[dimension];
+    char name[32];
+    rhumb_result result;
+    views[which].shape[dimension] = 2;
+    snprintf(name, sizeof name, "%s, shape[%u] is 2", names[which - 4], dimension);
+    result = try_bindings(f, plan, views, 6);
+    expect(f, name, result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(f->context), names[which - 4]);
+    views[which].shape[dimension] = before;
+}
+
+/* LENGTHS is [1, 1, B, 4], STATUS [1, 1, 1, 1]: more would be legal bytes that nobody reads or writes. */
+static void check_small_views(fixture *f)
+{
+    rhumb_plan_info info;
+    rhumb_plan *plan = NULL;
+    rhumb_view views[6];
+    attend_info(f, &info);
+    info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_LENGTHS) | RHUMB_VIEW_BIT(RHUMB_VIEW_STATUS);
+    must(rhumb_create_plan(f->context, &info, &plan), "plan with LENGTHS", f->context);
+    attend_views(f, views);
+    view_at(f, &views[4], RHUMB_VIEW_LENGTHS, RHUMB_I32, POS_AT, 1, 1, 4);
+    view_at(f, &views[5], RHUMB_VIEW_STATUS, RHUMB_I32, POS_AT + 256, 1, 1, 1);
+    must(try_bindings(f, plan, views, 6), "views of the right shape", f->context);
+    for (uint32_t d = 0; d < 4; d++) {
+        expect_shape(f, plan, views, 4, d);
+        expect_shape(f, plan, views, 5, d);
+    }
+    rhumb_destroy_plan(plan);
+}
+
+static void narrow_view(fixture *f, rhumb_view *v, rhumb_view_id id, uint64_t h, uint64_t l,
+                        const int64_t stride[4], uint64_t offset)
+{
+    view_at(f, v, id, RHUMB_F16, offset, h, l, 2);
+    memcpy(v->stride, stride, sizeof v->stride);
+}
+
+/* A written view and a read one in a buffer, H 2 over 1, D 2, f16. */
+static void check_interleaved_views(fixture *f)
+{
+    /* each view's rows are distinct; both together do not nest */
+    static const int64_t unlike[4] = {23, 35, 27, 1};
+    static const int64_t fused[4] = {72, 2, 12, 1};   /* [L, Q0 Q1 K V O0 O1] */
+    rhumb_plan_info info;
+    rhumb_plan *plan = NULL;
+    rhumb_view v[4];
+    rhumb_result result;
+    attend_info(f, &info);
+    info.heads = 2;
+    info.kv_heads = 1;
+    info.head_dim = info.value_dim = 2;
+    info.dtype[RHUMB_VIEW_Q] = info.dtype[RHUMB_VIEW_K] = RHUMB_F16;
+    info.dtype[RHUMB_VIEW_V] = info.dtype[RHUMB_VIEW_O] = RHUMB_F16;
+    must(rhumb_create_plan(f->context, &info, &plan), "narrow plan", f->context);
+    narrow_view(f, &v[0], RHUMB_VIEW_Q, 2, 2, unlike, 4096);
+    narrow_view(f, &v[1], RHUMB_VIEW_K, 1, 6, unlike, 8192);
+    narrow_view(f, &v[2], RHUMB_VIEW_V, 1, 6, unlike, 86);
+    /* row 0 of head 1 is row 5 of V: bytes 356 to 360 */
+    narrow_view(f, &v[3], RHUMB_VIEW_O, 2, 2, unlike, 286);
+    result = try_bindings(f, plan, v, 4);
+    expect(f, "output in a row of V", result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(f->context), "V");
+    narrow_view(f, &v[0], RHUMB_VIEW_Q, 2, 6, fused, 0);
+    narrow_view(f, &v[1], RHUMB_VIEW_K, 1, 6, fused, 8);
+    narrow_view(f, &v[2], RHUMB_VIEW_V, 1, 6, fused, 12);
+    narrow_view(f, &v[3], RHUMB_VIEW_O, 2, 6, fused, 16);
+    must(try_bindings(f, plan, v, 4), "views interleaved in one row", f->context);
+    v[3].offset = 14;
+    result = try_bindings(f, plan, v, 4);
+    expect(f, "output in the word of V", result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(f->context), "V");
+    rhumb_destroy_plan(plan);
+}
+
+/* A cost beyond 64 bits is the largest number, not a small one. */
+static void check_cost(fixture *f)
+{
+    rhumb_plan_info info;
+    rhumb_plan_properties properties;
+    attend_info(f, &info);
+    info.heads = 32;
+    info.head_dim = info.value_dim = 128;
+    info.max_q_length = info.max_k_length = 1u << 30;
+    rhumb_init_plan_properties(&properties);
+    must(rhumb_query_plan(f->context, &info, &properties), "longest plan", f->context);
+    cr_expect_eq(properties.flops, UINT64_MAX, "flops: %llu", (unsigned long long)properties.flops);
+}
+
 /* A shorter struct, as an older header has it, is completed with defaults; what it does not hold is not
  * read. Output structs are filled as far as they go. */
 static void check_older_structs(fixture *f)
@@ -627,6 +740,7 @@ static void expect_hosted(fixture *f, const char *name, const rhumb_hosted_info 
 
 static void check_contexts(fixture *f)
 {
+    static const char *const no_names[] = {NULL};
     rhumb_hosted_info info;
     rhumb_limits clamp;
     rhumb_allocator allocator;
@@ -643,6 +757,8 @@ static void check_contexts(fixture *f)
     HOSTED(info.get_instance_proc_addr = no_functions, VULKAN, "vk");
     HOSTED(info.api_version = VK_API_VERSION_1_0, ARGUMENT, "1.0");
     HOSTED(info.enabled_extension_count = 3, ARGUMENT, "enabled_extensions");
+    HOSTED((info.enabled_extension_count = 1, info.enabled_extensions = no_names), ARGUMENT,
+           "enabled_extensions[0]");
     HOSTED(info.type = RHUMB_TYPE_VIEW, VERSION, "hosted_info");
     HOSTED(info.struct_size += 8, VERSION, "struct_size");
     HOSTED(info.next = &unknown_next, VERSION, "4242");
@@ -698,6 +814,9 @@ Test(bad_input, is_refused_with_a_reason_and_leaves_nothing_behind)
     check_null_pointers(&f);
     check_small_memory(&f);
     check_long_views(&f);
+    check_small_views(&f);
+    check_interleaved_views(&f);
+    check_cost(&f);
     check_older_structs(&f);
     check_contexts(&f);
     check_standalone(&f);

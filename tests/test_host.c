@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char *build_root(void)
 {
@@ -480,6 +481,203 @@ Test(host, eight_threads_make_plans_at_once)
     rhumb_destroy_context(context);
     host_close(&h);
     expect_guest_manners();
+}
+
+/* The cache is read and merged into from several threads while plans fill it. Vulkan wants the cache that is
+ * merged into used by one thread at a time. The layer reports two uses at once, but a driver's calls are too
+ * short to meet by chance: these take longer, and count. */
+enum { CACHE_THREADS = 4, CACHE_TURNS = 50 };
+
+static struct {
+    PFN_vkGetDeviceProcAddr get_device;
+    PFN_vkGetPipelineCacheData read;
+    PFN_vkMergePipelineCaches merge;
+    PFN_vkCreateComputePipelines create;
+    atomic_uint readers;
+    atomic_uint writers;
+    atomic_uint reads;
+    atomic_uint merges;
+    atomic_uint meetings; /* of a merge with anything else */
+} cache_watch;
+
+static void begin_cache_use(bool merges)
+{
+    static const struct timespec while_others_come = {.tv_nsec = 100000};
+    unsigned before = atomic_fetch_add(merges ? &cache_watch.writers : &cache_watch.readers, 1);
+    unsigned others = merges ? before + atomic_load(&cache_watch.readers) : atomic_load(&cache_watch.writers);
+    atomic_fetch_add(merges ? &cache_watch.merges : &cache_watch.reads, 1);
+    atomic_fetch_add(&cache_watch.meetings, others != 0 ? 1 : 0);
+    nanosleep(&while_others_come, NULL);
+}
+
+static void end_cache_use(bool merges)
+{
+    atomic_fetch_sub(merges ? &cache_watch.writers : &cache_watch.readers, 1);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL watch_read(VkDevice device, VkPipelineCache cache, size_t *size,
+                                                 void *data)
+{
+    VkResult result;
+    begin_cache_use(false);
+    result = cache_watch.read(device, cache, size, data);
+    end_cache_use(false);
+    return result;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL watch_merge(VkDevice device, VkPipelineCache cache, uint32_t count,
+                                                  const VkPipelineCache *from)
+{
+    VkResult result;
+    begin_cache_use(true);
+    result = cache_watch.merge(device, cache, count, from);
+    end_cache_use(true);
+    return result;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL watch_create(VkDevice device, VkPipelineCache cache, uint32_t count,
+                                                   const VkComputePipelineCreateInfo *infos,
+                                                   const VkAllocationCallbacks *allocator,
+                                                   VkPipeline *pipelines)
+{
+    VkResult result;
+    begin_cache_use(false);
+    result = cache_watch.create(device, cache, count, infos, allocator, pipelines);
+    end_cache_use(false);
+    return result;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watch_device(VkDevice device, const char *name)
+{
+    PFN_vkVoidFunction function = cache_watch.get_device(device, name);
+    if (strcmp(name, "vkGetPipelineCacheData") == 0) {
+        cache_watch.read = (PFN_vkGetPipelineCacheData)function;
+        return (PFN_vkVoidFunction)watch_read;
+    }
+    if (strcmp(name, "vkMergePipelineCaches") == 0) {
+        cache_watch.merge = (PFN_vkMergePipelineCaches)function;
+        return (PFN_vkVoidFunction)watch_merge;
+    }
+    if (strcmp(name, "vkCreateComputePipelines") == 0) {
+        cache_watch.create = (PFN_vkCreateComputePipelines)function;
+        return (PFN_vkVoidFunction)watch_create;
+    }
+    return function;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watch_instance(VkInstance instance, const char *name)
+{
+    PFN_vkVoidFunction function = interpose_get_instance_proc_addr(instance, name);
+    if (strcmp(name, "vkGetDeviceProcAddr") != 0) {
+        return function;
+    }
+    cache_watch.get_device = (PFN_vkGetDeviceProcAddr)function;
+    return (PFN_vkVoidFunction)watch_device;
+}
+
+typedef struct cache_user {
+    rhumb_context *context;
+    uint8_t *blob; /* room for a cache that grows */
+    size_t room;
+    size_t size;   /* of what is in blob */
+    bool imports;
+    rhumb_result result;
+} cache_user;
+
+static void *cache_thread(void *argument)
+{
+    cache_user *u = argument;
+    for (int i = 0; i < CACHE_TURNS && u->result == RHUMB_OK; i++) {
+        size_t size = u->room;
+        if (u->imports) {
+            u->result = rhumb_import_cache(u->context, u->blob, u->size, NULL);
+        } else {
+            u->result = rhumb_export_cache(u->context, &size, u->blob);
+        }
+    }
+    return NULL;
+}
+
+static void make_cache_users(cache_user *users, rhumb_context *context)
+{
+    for (int i = 0; i < CACHE_THREADS; i++) {
+        cache_user *u = &users[i];
+        *u = (cache_user){.context = context, .imports = i % 2 == 0};
+        cr_assert_eq(rhumb_export_cache(context, &u->room, NULL), RHUMB_OK, "%s", rhumb_last_message(context));
+        u->room += 1u << 20;
+        u->size = u->room;
+        u->blob = harness_alloc(u->room, 1);
+        cr_assert_eq(rhumb_export_cache(context, &u->size, u->blob), RHUMB_OK, "%s",
+                     rhumb_last_message(context));
+    }
+}
+
+Test(host, threads_export_and_import_the_cache_at_once)
+{
+    static cache_user users[CACHE_THREADS];
+    pthread_t threads[CACHE_THREADS];
+    recorder planner = {.number = 0};
+    rhumb_hosted_info info;
+    rhumb_context *context = NULL;
+    static host h;
+    host_open(&h, HARNESS_LAVAPIPE, true);
+    interpose_start(harness_loader(), INTERPOSE_PLAIN);
+    host_describe(&h, &info);
+    info.get_instance_proc_addr = watch_instance;
+    cr_assert_eq(rhumb_create_hosted(&info, &context), RHUMB_OK, "%s", rhumb_last_message(NULL));
+    planner.o = (host_operation *)(void *)context;
+    (void)plan_thread(&planner); /* something to export */
+    make_cache_users(users, context);
+    for (int i = 0; i < CACHE_THREADS; i++) {
+        cr_assert_eq(pthread_create(&threads[i], NULL, cache_thread, &users[i]), 0);
+    }
+    (void)plan_thread(&planner);
+    for (int i = 0; i < CACHE_THREADS; i++) {
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+        cr_expect_eq(users[i].result, RHUMB_OK, "thread %d: %s", i, rhumb_result_name(users[i].result));
+        free(users[i].blob);
+    }
+    cr_expect_eq(planner.result, RHUMB_OK, "plans: %s", rhumb_result_name(planner.result));
+    cr_expect_geq(atomic_load(&cache_watch.reads), CACHE_THREADS / 2 * CACHE_TURNS);
+    cr_expect_geq(atomic_load(&cache_watch.merges), CACHE_THREADS / 2 * CACHE_TURNS);
+    cr_expect_eq(atomic_load(&cache_watch.meetings), 0, "%u times a cache was used while it was merged into",
+                 atomic_load(&cache_watch.meetings));
+    rhumb_destroy_context(context);
+    host_close(&h); /* no message */
+    expect_guest_manners();
+}
+
+/* ---- requirements ---- */
+
+/* Each list goes where it says: an extension of instances is refused by vkCreateDevice. */
+Test(host, required_and_recommended_extensions_make_an_instance_and_a_device)
+{
+    rhumb_requirements requirements;
+    rhumb_loader loader;
+    const rhumb_api *api = open_plugin(&loader);
+    rhumb_hosted_info info;
+    rhumb_context *context = NULL;
+    static host h;
+    host_operation o;
+    token t;
+    rhumb_init_requirements(&requirements);
+    cr_assert_eq(api->get_requirements(&requirements), RHUMB_OK, "%s", api->last_message(NULL));
+    cr_expect_eq(requirements.api_version, VK_API_VERSION_1_1);
+    cr_expect_eq(requirements.queue_flags, VK_QUEUE_COMPUTE_BIT);
+    host_open_required(&h, HARNESS_LAVAPIPE, &requirements);
+    interpose_start(harness_loader(), INTERPOSE_PLAIN);
+    host_describe(&h, &info);
+    info.enabled_extensions = requirements.recommended_instance_extensions;
+    info.enabled_extension_count = requirements.recommended_instance_extension_count;
+    cr_assert_eq(api->create_hosted(&info, &context), RHUMB_OK, "%s", api->last_message(NULL));
+    make_token(&t);
+    host_prepare(&o, &h, api, context, &t.op); /* objects get their names */
+    host_release(&o);
+    api->destroy_context(context);
+    free_token(&t);
+    host_close(&h);
+    expect_guest_manners();
+    rhumb_loader_close(&loader);
 }
 
 /* ---- what is made when ---- */

@@ -12,13 +12,19 @@
 #include <strings.h>
 #include <unistd.h>
 
+/* Of a kernel: at up to 8 bytes each, they fit these GPUs' instruction cache of 32 KiB. The largest kernel
+ * has 2,800. Registers indexed by what the compiler takes for no constant once made 7,000 to 30,000 of a
+ * tile form, without a spill. */
+#define MOST_INSTRUCTIONS 4096
+
 static struct {
     PFN_vkGetInstanceProcAddr get;
     PFN_vkGetDeviceProcAddr get_device;
     PFN_vkCreateComputePipelines create;
     PFN_vkGetPipelineExecutableStatisticsKHR statistics;
-    char line[512];     /* of the newest pipeline */
-    uint64_t spilled;   /* registers and bytes of scratch memory of the newest pipeline */
+    char line[512];        /* of the newest pipeline, as are the next two */
+    uint64_t spilled;      /* registers and bytes of scratch memory */
+    uint64_t instructions;
     uint32_t pipelines;
 } radv;
 
@@ -60,12 +66,16 @@ static void read_statistics(VkDevice device, VkPipeline pipeline)
     }
     radv.line[0] = '\0';
     radv.spilled = 0;
+    radv.instructions = 0;
     (void)radv.statistics(device, &info, &count, statistics);
     cr_assert_gt(count, 0, "RADV gives no statistics");
     for (uint32_t i = 0; i < count; i++) {
         const VkPipelineExecutableStatisticKHR *s = &statistics[i];
         if (contains(s->name, "spill") || contains(s->name, "scratch")) {
             radv.spilled += value_of(s);
+        }
+        if (strcmp(s->name, "Instructions") == 0) {
+            radv.instructions = value_of(s);
         }
         for (size_t n = 0; n < sizeof shown / sizeof shown[0]; n++) {
             if (strcmp(s->name, shown[n]) == 0 && length < sizeof radv.line) {
@@ -88,6 +98,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipeli
     result = radv.create(device, cache, 1, &info, allocator, pipelines);
     if (result == VK_SUCCESS) {
         read_statistics(device, pipelines[0]);
+        cr_expect_gt(radv.instructions, 0, "RADV counts no instructions");
+        cr_expect_leq(radv.instructions, MOST_INSTRUCTIONS, "pipeline %u of the process:%s", radv.pipelines,
+                      radv.line);
         radv.pipelines++;
     }
     return result;
