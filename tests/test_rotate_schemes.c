@@ -3,6 +3,8 @@
  * not. */
 #include "shapes.h"
 
+#include "verify.h"
+
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,6 +262,65 @@ static void check_grids(harness *h, const char *name, const void *scheme)
     harness_free_tensor(&z);
 }
 
+/* Q is rotated when attention loads it: every form takes axes, phases and growth as ROTATE does. Keys are random
+ * numbers; visibility goes by index. */
+static void check_inside(harness *h, const char *name, const void *scheme, rhumb_variant variant, uint32_t q_rows)
+{
+    enum { HEADS = 4, KV_HEADS = 2, KEYS = 9, DIM = 64 };
+    static float q[HEADS * 5 * DIM], k[KV_HEADS * KEYS * DIM], o[HEADS * 5 * DIM];
+    static double q_values[HEADS * 5 * DIM], k_values[KV_HEADS * KEYS * DIM], want[HEADS * 5 * DIM];
+    int32_t positions[4 * 5];
+    harness_random r = {.state = 14};
+    verify_rotary rotary;
+    verify_result v;
+    ref_attention a;
+    gpu_operation op;
+    for (size_t i = 0; i < sizeof q / sizeof q[0]; i++) {
+        q_values[i] = q[i] = (float)harness_normal(&r);
+    }
+    for (size_t i = 0; i < sizeof k / sizeof k[0]; i++) {
+        k_values[i] = k[i] = (float)harness_normal(&r);
+    }
+    cr_assert(verify_read_rotary(scheme, DIM, 0, &rotary));
+    for (uint32_t i = 0; i < rotary.axes * q_rows; i++) {
+        positions[i] = (int32_t)(i * i % 23);
+    }
+    const verify_rows rows = {.batch = 1, .heads = HEADS, .rows = q_rows, .head_dim = DIM, .positions = positions};
+    cr_assert(verify_rotate(&rotary, &rows, q_values, q_values));
+    ref_attention_init(&a, 1, HEADS, q_rows, KEYS, DIM);
+    a.kv_heads = KV_HEADS;
+    a.causal = 1;
+    a.q_offset = KEYS - (int32_t)q_rows;
+    a.q = q_values;
+    a.k = a.v = k_values;
+    a.o = want;
+    cr_assert_eq(ref_attend(&a), 0);
+    gpu_init_operation(&op, RHUMB_OP_ATTENTION);
+    op.info.variant = variant;
+    op.info.rotary = scheme;
+    op.info.heads = HEADS;
+    op.info.kv_heads = KV_HEADS;
+    op.info.head_dim = DIM;
+    op.info.max_q_length = q_rows;
+    op.info.max_k_length = KEYS;
+    op.dispatch.causal = 1;
+    gpu_add_tensor(&op, RHUMB_VIEW_Q, RHUMB_F32, 1, HEADS, q_rows, DIM, q, NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_K, RHUMB_F32, 1, KV_HEADS, KEYS, DIM, k, NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_V, RHUMB_F32, 1, KV_HEADS, KEYS, DIM, k, NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, 1, HEADS, q_rows, DIM, NULL, o);
+    gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, rotary.axes, 1, q_rows, positions, NULL);
+    h->cases++;
+    if (harness_run(h, &op) != RHUMB_OK) {
+        harness_fail(h, "%s inside attention, variant %d: %s", name, (int)variant, op.message);
+        return;
+    }
+    verify_compare(RHUMB_F32, o, want, (uint64_t)HEADS * q_rows * DIM, verify_attention_scale(&a), &v);
+    if (!v.pass) {
+        harness_fail(h, "%s inside attention, variant %d: element %llu: got %.9g, want %.9g, bound %.3g", name,
+                     (int)variant, (unsigned long long)v.index, v.got, v.want, v.bound);
+    }
+}
+
 static void run_profile(harness_profile profile)
 {
     harness h;
@@ -269,6 +330,11 @@ static void run_profile(harness_profile profile)
     check_grids(&h, "half", plane_half());
     check_grids(&h, "columns first", plane_columns());
     check_grids(&h, "per axis", plane_per_axis());
+    check_inside(&h, "mrope", mrope_interleaved(), RHUMB_VARIANT_GENERIC, 5);
+    check_inside(&h, "mrope", mrope_interleaved(), RHUMB_VARIANT_TILE, 5);
+    check_inside(&h, "mrope", mrope_interleaved(), RHUMB_VARIANT_DECODE, 1);
+    check_inside(&h, "rope2d", plane_centred(), RHUMB_VARIANT_DECODE, 2);
+    check_inside(&h, "xpos", xpos_near(), RHUMB_VARIANT_TILE, 5);
     harness_close(&h);
 }
 

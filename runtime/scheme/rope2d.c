@@ -74,8 +74,8 @@ static rhumb_result check_angle(const rhumb_context *context, const char *what, 
     if (fabsl(radians) <= MOST_RADIANS)
         return RHUMB_OK;
     return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                      "rope2d: %s of axis %u: wanted one that turns pair %u by at most %Lg radians, "
-                      "found %Lg",
+                      "rope2d: %s of axis %u: wanted one that turns pair %u by at most %Lg "
+                      "radians, found %Lg",
                       what, axis, pair, MOST_RADIANS, radians);
 }
 
