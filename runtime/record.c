@@ -102,6 +102,11 @@ static rhumb_result check_mask(const rhumb_bindings *bindings, const char *op,
     if (d->inverse && bindings->plan->resolved.rotary.has_growth)
         return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
                           "%s: inverse: wanted 0 with a scheme whose pairs grow, found 1", op);
+    if (d->inverse && bindings->plan->resolved.rotary.pairing == PAIRING_INTERLEAVED_TO_HALF)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "%s: inverse: wanted 0 with INTERLEAVED_TO_HALF, whose order of channels "
+                          "the angle alone does not undo, found 1",
+                          op);
     if (!is_rotate(bindings) && d->inverse)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: inverse: wanted 0, found 1", op);
     if (d->window_left < 1)

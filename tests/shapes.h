@@ -16,6 +16,9 @@ typedef enum shape_positions {
     SHAPE_NEGATIVE,  /* view [B, L]: from -L/2 on */
     SHAPE_ANYWHERE,  /* view [B, L]: any int32, the ends first */
     SHAPE_REVERSED,  /* view [B, L]: falling */
+    SHAPE_GRID,      /* view [axes, L]: row and column of a grid that is position_first wide; row L of a third
+                        axis */
+    SHAPE_APART,     /* view [axes, B, L]: each axis rises at a rate of its own */
 } shape_positions;
 
 typedef struct rotate_shape {
@@ -27,6 +30,7 @@ typedef struct rotate_shape {
     uint32_t rotary_dim;     /* 0: whole head */
     uint32_t rotary_offset;
     rhumb_pairing pairing;
+    const void *(*scheme)(void); /* another scheme struct; NULL: rope by the fields here */
     rhumb_dtype dtype;       /* of Q and K */
     rhumb_dtype out_dtype;   /* of Q_OUT and K_OUT, if out_differs */
     bool out_differs;

@@ -1,6 +1,6 @@
 #include "shapes.h"
 
-#include "reference/reference.h"
+#include "verify.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,8 +18,9 @@ typedef struct rotate_run {
     harness_tensor out[2];
     harness_tensor before[2]; /* the same as `in`, kept for in-place runs */
     harness_tensor positions;
-    int32_t *position_of; /* [batch, rows] */
+    int32_t *position_of; /* [axes, batch, rows] */
     rhumb_rope rope;
+    verify_rotary rotary;
     gpu_operation op;
 } rotate_run;
 
@@ -77,27 +78,39 @@ static void make_rope(rhumb_rope *rope, const rotate_shape *s)
     rope->attention_factor = s->magnitude > 0.0 ? s->magnitude : 1.0;
 }
 
-static void reference_rope(ref_rope *rope, const rotate_shape *s)
+/* The other rows of positions. Rows of text are alike. */
+static void fill_axes(const rotate_shape *s, uint32_t axes, uint32_t batch, int32_t *positions)
 {
-    ref_rope_init(rope, s->rotary_dim != 0 ? s->rotary_dim : s->head_dim - s->rotary_offset);
-    rope->pairing = s->pairing == RHUMB_PAIRING_HALF ? REF_PAIRING_HALF : REF_PAIRING_INTERLEAVED;
-    rope->rotary_offset = s->rotary_offset;
-    rope->base = s->base > 0.0 ? s->base : 10000.0;
-    rope->factor = s->factor > 0.0 ? s->factor : 1.0;
-    rope->magnitude = s->magnitude > 0.0 ? s->magnitude : 1.0;
+    size_t count = (size_t)batch * s->rows;
+    uint32_t width = s->position_first > 0 ? (uint32_t)s->position_first : 1;
+    for (size_t i = 0; i < axes * count; i++) {
+        uint32_t axis = (uint32_t)(i / count), b = (uint32_t)(i % count / s->rows);
+        uint32_t l = (uint32_t)(i % s->rows);
+        if (s->positions == SHAPE_GRID) {
+            positions[i] = (int32_t)(axis == 0 ? l / width : axis == 1 ? l % width : l);
+        } else if (s->positions == SHAPE_APART) {
+            positions[i] = (int32_t)(l * (axis + 2) + 37 * axis + 100 * b);
+        } else if (i >= count) {
+            positions[i] = positions[i - count];
+        }
+    }
 }
 
 static void make_positions(rotate_run *run, const rotate_shape *s, uint32_t batch)
 {
-    uint32_t view_batch = s->positions == SHAPE_SHARED ? 1 : batch;
-    run->position_of = harness_alloc((size_t)batch * s->rows, sizeof *run->position_of);
+    uint32_t axes = run->rotary.axes;
+    bool shared = s->positions == SHAPE_SHARED || s->positions == SHAPE_GRID;
+    run->position_of = harness_alloc((size_t)axes * batch * s->rows, sizeof *run->position_of);
     shape_fill_positions(s->positions, s->position_first, batch, s->rows, run->position_of);
+    fill_axes(s, axes, batch, run->position_of);
     if (s->positions == SHAPE_ARANGE) {
         return;
     }
-    harness_make_tensor(&run->positions, RHUMB_I32, 1, 1, view_batch, s->rows, (harness_layout){0});
+    harness_make_tensor(&run->positions, RHUMB_I32, 1, axes, shared ? 1 : batch, s->rows, (harness_layout){0});
     for (uint64_t i = 0; i < run->positions.count; i++) {
-        run->positions.values[i] = run->position_of[i];
+        uint64_t axis = i / ((shared ? 1 : batch) * s->rows);
+        uint64_t at = i % ((shared ? 1 : batch) * s->rows);
+        run->positions.values[i] = run->position_of[axis * batch * s->rows + at];
     }
     harness_store(&run->positions);
     (void)harness_add(&run->op, RHUMB_VIEW_POSITIONS_Q, &run->positions, false);
@@ -113,7 +126,11 @@ static void make_run(rotate_run *run, const rotate_shape *s)
     memset(run, 0, sizeof *run);
     gpu_init_operation(&run->op, RHUMB_OP_ROTATE);
     make_rope(&run->rope, s);
-    run->op.info.rotary = &run->rope;
+    run->op.info.rotary = s->scheme != NULL ? s->scheme() : &run->rope;
+    if (!verify_read_rotary(run->op.info.rotary, s->head_dim, 0, &run->rotary)) {
+        fprintf(stderr, "the reference does not know the scheme of a row\n");
+        abort();
+    }
     run->op.info.heads = s->heads != 0 ? s->heads : s->kv_heads;
     run->op.info.kv_heads = s->kv_heads != 0 ? s->kv_heads : s->heads;
     run->op.info.head_dim = s->head_dim;
@@ -155,38 +172,94 @@ static void free_run(rotate_run *run)
     free(run->position_of);
 }
 
-static void describe(const rotate_shape *s, char *text, size_t size)
+static const char *scheme_name(const rotate_run *run)
 {
-    static const char *const positions[] = {"arange", "[L]", "[B,L]", "left pad", "jumps", "repeats",
-                                            "negative", "anywhere", "reversed"};
+    switch (run->rotary.type) {
+    case RHUMB_TYPE_XPOS:
+        return "xpos";
+    case RHUMB_TYPE_MROPE:
+        return "mrope";
+    case RHUMB_TYPE_ROPE2D:
+        return "rope2d";
+    default:
+        return "rope";
+    }
+}
+
+static void describe(const rotate_run *run, const rotate_shape *s, char *text, size_t size)
+{
+    static const char *const positions[] = {"arange",   "[L]",      "[B,L]",    "left pad", "jumps", "repeats",
+                                            "negative", "anywhere", "reversed", "grid",     "apart"};
+    static const char *const pairings[] = {"interleaved", "half", "interleaved to half", "half per axis"};
     snprintf(text, size,
-             "B%u H%u/%u L%u D%u R%u+%u %s %s%s%s positions %s from %d, rows %s pad %u offset %u, "
+             "%s B%u H%u/%u L%u D%u R%u+%u %s %s%s%s positions %s from %d, rows %s pad %u offset %u, "
              "factor %g magnitude %g length %u",
-             s->batch != 0 ? s->batch : 1, s->heads, s->kv_heads, s->rows, s->head_dim, s->rotary_offset,
-             s->rotary_dim, s->pairing == RHUMB_PAIRING_HALF ? "half" : "interleaved",
+             scheme_name(run), s->batch != 0 ? s->batch : 1, s->heads, s->kv_heads, s->rows, s->head_dim,
+             run->rotary.rope.rotary_offset, run->rotary.rope.rotary_dim, pairings[run->rotary.rope.pairing],
              harness_dtype_name(s->dtype), s->in_place ? " in place" : "", s->inverse ? " inverse" : "",
              positions[s->positions], (int)s->position_first, s->layout.by_rows ? "[B,L,H,D]" : "[B,H,L,D]",
              s->layout.row_pad, s->layout.offset, s->factor, s->magnitude, s->q_length);
 }
 
-/* Bound of every element, and for channels that do not turn the sign that they must be bit-identical. */
-static void bounds_of(const rotate_shape *s, const ref_rope *rope, const harness_tensor *in,
+/* The two channels of the window, and the pair, that make its channel `turned`. */
+static uint32_t inputs_of(const ref_rope *rope, uint32_t turned, uint32_t from[2])
+{
+    uint32_t n = rope->rotary_dim / 2, quarter = n / 2, first = turned / n * n;
+    switch (rope->pairing) {
+    case REF_PAIRING_HALF:
+        from[0] = turned % n;
+        from[1] = from[0] + n;
+        return turned % n;
+    case REF_PAIRING_INTERLEAVED_TO_HALF:
+        from[0] = 2 * (turned % n);
+        from[1] = from[0] + 1;
+        return turned % n;
+    case REF_PAIRING_HALF_PER_AXIS:
+        from[0] = first + (turned - first) % quarter;
+        from[1] = from[0] + quarter;
+        return first / 2 + (turned - first) % quarter;
+    default:
+        from[0] = turned & ~1u;
+        from[1] = turned | 1u;
+        return turned / 2;
+    }
+}
+
+/* What a pair of XPos is multiplied by, and the relative error of that: Vulkan allows exp2(x) 3 + 2 |x| units
+ * in the last place, and x carries three roundings. */
+static double growth_of(const verify_rotary *r, uint32_t pair, double position, bool keys, double *error)
+{
+    double width = r->rope.rotary_dim;
+    double zeta = (2.0 * pair + r->xpos.gamma * width) / ((1.0 + r->xpos.gamma) * width);
+    double x = log2(zeta) * (position - r->xpos.centre) / r->xpos.scale_base;
+    *error = 0.0;
+    if (r->type != RHUMB_TYPE_XPOS) {
+        return r->rope.magnitude;
+    }
+    *error = (3.0 + 3.1 * fabs(x)) * 0x1p-23;
+    return exp2(keys ? -x : x);
+}
+
+/* Bound of every element; channels that do not turn must be bit-identical. */
+static void bounds_of(const rotate_run *run, const rotate_shape *s, bool keys, const harness_tensor *in,
                       const harness_tensor *out, const double *want, double *bound)
 {
-    uint32_t n = rope->rotary_dim / 2;
+    const ref_rope *rope = &run->rotary.rope;
     for (uint64_t i = 0; i < in->count; i++) {
-        uint64_t channel = i % s->head_dim;
-        uint64_t turned = channel - s->rotary_offset;
-        uint64_t partner = turned ^ 1;
-        if (channel < s->rotary_offset || turned >= rope->rotary_dim) {
+        uint64_t channel = i % s->head_dim, row = i - channel;
+        uint64_t l = i / s->head_dim % s->rows, b = i / s->head_dim / s->rows / in->shape[1];
+        uint64_t turned = channel - rope->rotary_offset;
+        uint32_t from[2], pair;
+        double growth, error;
+        if (channel < rope->rotary_offset || turned >= rope->rotary_dim) {
             bound[i] = in->dtype == out->dtype ? 0.0 : harness_rounding(out->dtype, want[i]);
             continue;
         }
-        if (s->pairing == RHUMB_PAIRING_HALF) {
-            partner = turned < n ? turned + n : turned - n;
-        }
-        bound[i] = ROTATE_UNIT_ERROR * rope->magnitude *
-                   (fabs(in->values[i]) + fabs(in->values[i - turned + partner]));
+        pair = inputs_of(rope, (uint32_t)turned, from);
+        growth = growth_of(&run->rotary, pair, run->position_of[b * s->rows + l], keys, &error);
+        bound[i] = (ROTATE_UNIT_ERROR + error) * growth *
+                   (fabs(in->values[row + rope->rotary_offset + from[0]]) +
+                    fabs(in->values[row + rope->rotary_offset + from[1]]));
         bound[i] += harness_rounding(out->dtype, fabs(want[i]) + bound[i]);
     }
 }
@@ -206,7 +279,7 @@ static bool check_untouched(harness *h, const rotate_shape *s, const char *shape
     for (uint64_t i = 0; same && i < got->count; i++) {
         uint64_t at = harness_byte(got, i);
         if (i / s->head_dim % s->rows >= length && memcmp(got->memory + at, want + at, size) != 0) {
-            same = harness_fail(h, "rope rotate: %s: element %llu lies beyond q_length and was written", shape,
+            same = harness_fail(h, "rotate: %s: element %llu lies beyond q_length and was written", shape,
                                 (unsigned long long)i);
         }
     }
@@ -222,19 +295,23 @@ static bool compare(harness *h, const rotate_shape *s, rotate_run *run, int whic
     double *bound = harness_alloc(in->count, sizeof *bound);
     bool *skip = harness_alloc(in->count, sizeof *skip);
     uint32_t length = s->q_length != 0 ? s->q_length : s->rows;
-    ref_rope rope;
+    const verify_rows rows = {.batch = (uint32_t)in->shape[0],
+                              .heads = (uint32_t)in->shape[1],
+                              .rows = s->rows,
+                              .head_dim = s->head_dim,
+                              .positions = run->position_of,
+                              .inverse = s->inverse,
+                              .keys = which == 1};
     bool passed;
-    reference_rope(&rope, s);
     harness_load(out);
-    if (ref_rotate(&rope, (uint32_t)in->shape[0], (uint32_t)in->shape[1], s->rows, s->head_dim,
-                   run->position_of, s->inverse, in->values, want) != 0) {
-        passed = harness_fail(h, "rope rotate: %s: the reference refused it", shape);
+    if (!verify_rotate(&run->rotary, &rows, in->values, want)) {
+        passed = harness_fail(h, "rotate: %s: the reference refused it", shape);
     } else {
-        bounds_of(s, &rope, in, out, want, bound);
+        bounds_of(run, s, which == 1, in, out, want, bound);
         for (uint64_t i = 0; i < in->count; i++) {
             skip[i] = i / s->head_dim % s->rows >= length;
         }
-        passed = harness_compare(h, which == 0 ? "rope rotate Q" : "rope rotate K", shape, out, want, bound,
+        passed = harness_compare(h, which == 0 ? "rotate Q" : "rotate K", shape, out, want, bound,
                                  skip) &&
                  check_untouched(h, s, shape, out, in);
     }
@@ -250,12 +327,12 @@ bool shape_run_rotate(harness *h, const rotate_shape *s)
     char shape[256];
     rhumb_result result;
     bool passed = true;
-    describe(s, shape, sizeof shape);
     make_run(&run, s);
+    describe(&run, s, shape, sizeof shape);
     h->cases++;
     result = harness_run(h, &run.op);
     if (result != RHUMB_OK) {
-        passed = harness_fail(h, "rope rotate: %s: %s: %s", shape, rhumb_result_name(result), run.op.message);
+        passed = harness_fail(h, "rotate: %s: %s: %s", shape, rhumb_result_name(result), run.op.message);
     }
     for (int i = 0; passed && i < 2; i++) {
         if (run.in[i].count != 0) {

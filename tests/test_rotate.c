@@ -3,8 +3,6 @@
  * so the table crosses them. */
 #include "shapes.h"
 
-#include "reference/reference.h"
-
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

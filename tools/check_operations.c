@@ -1,5 +1,6 @@
 #include "check_operations.h"
 
+#include "check_shapes.h"
 #include "command_line.h"
 #include "tensors.h"
 #include "verify.h"
@@ -9,99 +10,7 @@
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 #define MAX_BATCH 2u
-
-typedef enum positions {
-    POSITIONS_ARANGE = 0, /* q_offset + row */
-    POSITIONS_SHARED,     /* one list for all batches */
-    POSITIONS_BATCH,      /* a list for each, with large and repeated numbers */
-} positions;
-
-/* A shape. Zero means the usual: kv_heads as heads, value_dim as head_dim, window none, batch 1.
- * Sizes are primes or odd where it does not matter, so that nothing fits a tile by chance. */
-typedef struct shape {
-    const char *name;
-    rhumb_op op;
-    uint32_t batch;
-    uint32_t heads;
-    uint32_t kv_heads;
-    uint32_t q_rows;
-    uint32_t k_rows;
-    uint32_t head_dim;
-    uint32_t value_dim;
-    bool rotary;             /* ATTENTION: Q is rotated when it is loaded */
-    rhumb_pairing pairing;
-    uint32_t rotary_dim;     /* 0: the whole head */
-    uint32_t rotary_offset;
-    double base;             /* 0: 10000 */
-    double factor;           /* 0: no scaling */
-    positions positions;
-    int32_t q_offset;
-    bool q_offset_unset;
-    bool in_place;
-    bool inverse;
-    bool causal;
-    bool by_position;        /* visibility by position views, keys in ring order */
-    bool lengths;            /* each batch entry its own lengths, from the device buffer */
-    int32_t window_left;
-    int32_t window_right;    /* with window_left only */
-    bool dtypes;             /* in f16 and bf16 too, without being asked for all */
-    bool variants;           /* in f32 on the variants that would not be chosen, likewise */
-} shape;
-
-static const shape shapes[] = {
-    {.name = "half", .op = RHUMB_OP_ROTATE, .dtypes = true, .heads = 4, .q_rows = 37,
-     .head_dim = 128, .pairing = RHUMB_PAIRING_HALF},
-    {.name = "interleaved", .op = RHUMB_OP_ROTATE, .dtypes = true, .heads = 4, .q_rows = 37,
-     .head_dim = 64, .pairing = RHUMB_PAIRING_INTERLEAVED},
-    {.name = "half, partial 20 of 80 at 4, GQA", .op = RHUMB_OP_ROTATE, .dtypes = true, .batch = 2,
-     .heads = 6, .kv_heads = 2, .q_rows = 13, .head_dim = 80, .pairing = RHUMB_PAIRING_HALF,
-     .rotary_dim = 20, .rotary_offset = 4},
-    {.name = "interleaved, partial 32 of 64, in place", .op = RHUMB_OP_ROTATE, .dtypes = true,
-     .batch = 2, .heads = 3, .q_rows = 11, .head_dim = 64, .pairing = RHUMB_PAIRING_INTERLEAVED,
-     .rotary_dim = 32, .in_place = true},
-    {.name = "half, offset 2^31 - 64", .op = RHUMB_OP_ROTATE, .dtypes = true, .heads = 2,
-     .q_rows = 17, .head_dim = 96, .pairing = RHUMB_PAIRING_HALF, .base = 500000.0,
-     .q_offset = INT32_MAX - 63},
-    {.name = "half, inverse, odd head_dim 111", .op = RHUMB_OP_ROTATE, .dtypes = true, .heads = 3,
-     .q_rows = 19, .head_dim = 111, .pairing = RHUMB_PAIRING_HALF, .rotary_dim = 110,
-     .inverse = true, .q_offset = 1000},
-    {.name = "interleaved, positions per batch", .op = RHUMB_OP_ROTATE, .dtypes = true, .batch = 2,
-     .heads = 3, .kv_heads = 1, .q_rows = 23, .head_dim = 128, .pairing = RHUMB_PAIRING_INTERLEAVED,
-     .positions = POSITIONS_BATCH},
-    {.name = "half, linear scaling 8, positions shared", .op = RHUMB_OP_ROTATE, .dtypes = true,
-     .batch = 2, .heads = 2, .q_rows = 29, .head_dim = 128, .pairing = RHUMB_PAIRING_HALF,
-     .factor = 8.0, .positions = POSITIONS_SHARED},
-
-    {.name = "bidirectional, D 64", .op = RHUMB_OP_ATTENTION, .dtypes = true, .variants = true,
-     .batch = 2, .heads = 3, .q_rows = 67, .k_rows = 67, .head_dim = 64},
-    {.name = "causal, GQA, D 128, Q rotated", .op = RHUMB_OP_ATTENTION, .heads = 8, .kv_heads = 2,
-     .q_rows = 71, .k_rows = 71, .head_dim = 128, .rotary = true, .pairing = RHUMB_PAIRING_HALF,
-     .causal = true, .q_offset_unset = true},
-    {.name = "causal, window 16, D 80", .op = RHUMB_OP_ATTENTION, .heads = 4, .kv_heads = 1,
-     .q_rows = 61, .k_rows = 97, .head_dim = 80, .causal = true, .q_offset_unset = true,
-     .window_left = 16, .window_right = INT32_MAX},
-    {.name = "window 9 left, 5 right, D 96", .op = RHUMB_OP_ATTENTION, .heads = 2, .q_rows = 53,
-     .k_rows = 53, .head_dim = 96, .window_left = 9, .window_right = 5},
-    {.name = "top-left causal, empty rows, D 256", .op = RHUMB_OP_ATTENTION, .heads = 2,
-     .q_rows = 41, .k_rows = 37, .head_dim = 256, .causal = true, .q_offset = -7},
-    {.name = "by position, ring, D 64, Q rotated", .op = RHUMB_OP_ATTENTION, .batch = 2, .heads = 4,
-     .kv_heads = 2, .q_rows = 31, .k_rows = 59, .head_dim = 64, .rotary = true,
-     .pairing = RHUMB_PAIRING_INTERLEAVED, .causal = true, .by_position = true},
-    {.name = "lengths per batch, causal, D 128", .op = RHUMB_OP_ATTENTION, .batch = 2, .heads = 4,
-     .kv_heads = 2, .q_rows = 33, .k_rows = 83, .head_dim = 128, .causal = true,
-     .q_offset_unset = true, .lengths = true},
-    {.name = "D 37, value_dim 53, GQA", .op = RHUMB_OP_ATTENTION, .dtypes = true, .heads = 4,
-     .kv_heads = 2, .q_rows = 29, .k_rows = 43, .head_dim = 37, .value_dim = 53},
-    {.name = "D 576, value_dim 512, decode", .op = RHUMB_OP_ATTENTION, .heads = 4, .kv_heads = 1,
-     .q_rows = 1, .k_rows = 131, .head_dim = 576, .value_dim = 512, .causal = true,
-     .q_offset_unset = true},
-    {.name = "decode, GQA, D 128, Q rotated", .op = RHUMB_OP_ATTENTION, .dtypes = true, .batch = 2,
-     .heads = 8, .kv_heads = 2, .q_rows = 1, .k_rows = 517, .head_dim = 128, .rotary = true,
-     .pairing = RHUMB_PAIRING_HALF, .causal = true, .q_offset_unset = true},
-    {.name = "decode, D 80, lengths per batch", .op = RHUMB_OP_ATTENTION, .batch = 2, .heads = 4,
-     .q_rows = 1, .k_rows = 263, .head_dim = 80, .causal = true, .q_offset_unset = true,
-     .lengths = true},
-};
+#define MAX_AXES 4u
 
 /* Host arrays of one run. Elements of 2 or 4 bytes, and their exact doubles. */
 typedef struct workspace {
@@ -119,7 +28,7 @@ typedef struct sizes {
     uint64_t q, k, v, o; /* elements */
 } sizes;
 
-static sizes sizes_of(const shape *s)
+static sizes sizes_of(const check_shape *s)
 {
     sizes z;
 
@@ -159,7 +68,7 @@ static bool make_workspace(const sizes *z, uint32_t q_rows, workspace *w)
     w->v_values = calloc(z->v, sizeof(double));
     w->want_q = calloc(z->q > z->o ? z->q : z->o, sizeof(double));
     w->want_k = calloc(z->k, sizeof(double));
-    w->positions_q = calloc((uint64_t)z->batch * q_rows, sizeof(int32_t));
+    w->positions_q = calloc((uint64_t)MAX_AXES * z->batch * q_rows, sizeof(int32_t));
     w->positions_k = calloc((uint64_t)z->batch * z->k_rows, sizeof(int32_t));
     return w->q != NULL && w->k != NULL && w->v != NULL && w->o != NULL && w->o_before != NULL &&
            w->q_out != NULL && w->k_out != NULL && w->q_values != NULL && w->k_values != NULL &&
@@ -179,27 +88,38 @@ static void draw(rhumb_dtype dtype, uint64_t count, uint64_t seed, void *element
     verify_widen(dtype, elements, count, values);
 }
 
-static void fill_positions(const shape *s, const sizes *z, workspace *w)
+static int32_t position_of(const check_shape *s, const sizes *z, uint32_t axis, uint32_t b,
+                           uint32_t a)
 {
+    if (s->scheme == CHECK_ROPE2D) /* a grid of seven columns */
+        return (int32_t)(axis == 0 ? a / 7 : a % 7);
+    if (s->by_position)
+        return (int32_t)(z->k_rows - s->q_rows + a + 100u * b);
+    if (s->positions == POSITIONS_ARANGE)
+        return (s->q_offset_unset ? (int32_t)(z->k_rows - s->q_rows) : s->q_offset) + (int32_t)a;
+    if (s->positions == POSITIONS_SHARED)
+        return (int32_t)(a * a * 31u);
+    if (a % 5 == 4)
+        return INT32_MAX - (int32_t)(a * 7 + axis);
+    return (int32_t)(a / 2 + 1000u * b + axis * (3 * a + 1));
+}
+
+/* positions_q [axes, B, Lq]: what the view has, and the arange that stands for one. */
+static void fill_positions(const check_shape *s, const sizes *z, uint32_t axes, workspace *w)
+{
+    const uint32_t rows = z->batch * s->q_rows;
+
     for (uint32_t b = 0; b < z->batch; b++) {
-        int32_t *q = w->positions_q + (uint64_t)b * s->q_rows;
         int32_t *k = w->positions_k + (uint64_t)b * z->k_rows;
         for (uint32_t j = 0; j < z->k_rows; j++) /* a ring that has wrapped */
             k[j] = (int32_t)((j + 17u * (b + 1)) % z->k_rows + 100u * b);
-        for (uint32_t a = 0; a < s->q_rows; a++) {
-            if (s->by_position)
-                q[a] = (int32_t)(z->k_rows - s->q_rows + a + 100u * b);
-            else if (s->positions == POSITIONS_ARANGE)
-                q[a] = s->q_offset + (int32_t)a;
-            else if (s->positions == POSITIONS_SHARED)
-                q[a] = (int32_t)(a * a * 31u);
-            else
-                q[a] = a % 5 == 4 ? INT32_MAX - (int32_t)(a * 7) : (int32_t)(a / 2 + 1000u * b);
-        }
     }
+    for (uint32_t i = 0; i < axes * rows; i++)
+        w->positions_q[i] =
+            position_of(s, z, i / rows, i % rows / s->q_rows, i % s->q_rows);
 }
 
-static void fill_lengths(const shape *s, const sizes *z, workspace *w)
+static void fill_lengths(const check_shape *s, const sizes *z, workspace *w)
 {
     for (uint32_t b = 0; b < z->batch; b++) {
         w->k_lengths[b] = (int32_t)z->k_rows - (s->lengths ? 5 + 11 * (int32_t)b : 0);
@@ -211,22 +131,7 @@ static void fill_lengths(const shape *s, const sizes *z, workspace *w)
     }
 }
 
-static void make_rope(const shape *s, rhumb_rope *rope)
-{
-    rhumb_init_rope(rope);
-    rope->pairing = s->pairing;
-    if (s->rotary_dim != 0)
-        rope->rotary_dim = s->rotary_dim;
-    rope->rotary_offset = s->rotary_offset;
-    if (s->base > 0.0)
-        rope->base = s->base;
-    if (s->factor > 0.0) {
-        rope->scaling = RHUMB_ROPE_SCALING_LINEAR;
-        rope->factor = s->factor;
-    }
-}
-
-static void describe_operation(const shape *s, const sizes *z, rhumb_variant variant,
+static void describe_operation(const check_shape *s, const sizes *z, rhumb_variant variant,
                                gpu_operation *op)
 {
     gpu_init_operation(op, s->op);
@@ -249,8 +154,21 @@ static void describe_operation(const shape *s, const sizes *z, rhumb_variant var
     }
 }
 
-static void add_rotate_tensors(const shape *s, const sizes *z, rhumb_dtype dtype, workspace *w,
-                               gpu_operation *op)
+static void add_positions(const check_shape *s, const sizes *z, uint32_t axes, workspace *w,
+                          gpu_operation *op)
+{
+    const uint32_t batch = s->positions == POSITIONS_SHARED ? 1 : z->batch;
+    gpu_tensor *t;
+
+    if (s->positions == POSITIONS_ARANGE && !s->by_position)
+        return;
+    t = gpu_add_tensor(op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, axes, batch, s->q_rows,
+                       w->positions_q, NULL);
+    t->stride[1] = (int64_t)z->batch * s->q_rows;
+}
+
+static void add_rotate_tensors(const check_shape *s, const sizes *z, rhumb_dtype dtype,
+                               uint32_t axes, workspace *w, gpu_operation *op)
 {
     const uint32_t b = z->batch, l = s->q_rows, d = s->head_dim;
 
@@ -261,14 +179,11 @@ static void add_rotate_tensors(const shape *s, const sizes *z, rhumb_dtype dtype
         gpu_add_tensor(op, RHUMB_VIEW_Q_OUT, dtype, b, s->heads, l, d, NULL, w->q_out);
         gpu_add_tensor(op, RHUMB_VIEW_K_OUT, dtype, b, z->kv_heads, l, d, NULL, w->k_out);
     }
-    if (s->positions == POSITIONS_SHARED)
-        gpu_add_tensor(op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, 1, 1, l, w->positions_q, NULL);
-    if (s->positions == POSITIONS_BATCH)
-        gpu_add_tensor(op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, 1, b, l, w->positions_q, NULL);
+    add_positions(s, z, axes, w, op);
 }
 
-static void add_attention_tensors(const shape *s, const sizes *z, rhumb_dtype dtype, workspace *w,
-                                  gpu_operation *op)
+static void add_attention_tensors(const check_shape *s, const sizes *z, rhumb_dtype dtype,
+                                  uint32_t axes, workspace *w, gpu_operation *op)
 {
     const uint32_t b = z->batch;
 
@@ -276,12 +191,10 @@ static void add_attention_tensors(const shape *s, const sizes *z, rhumb_dtype dt
     gpu_add_tensor(op, RHUMB_VIEW_K, dtype, b, z->kv_heads, z->k_rows, s->head_dim, w->k, NULL);
     gpu_add_tensor(op, RHUMB_VIEW_V, dtype, b, z->kv_heads, z->k_rows, z->value_dim, w->v, NULL);
     gpu_add_tensor(op, RHUMB_VIEW_O, dtype, b, s->heads, s->q_rows, z->value_dim, NULL, w->o);
-    if (s->by_position) {
-        gpu_add_tensor(op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, 1, b, s->q_rows, w->positions_q,
-                       NULL);
+    add_positions(s, z, axes, w, op);
+    if (s->by_position)
         gpu_add_tensor(op, RHUMB_VIEW_POSITIONS_K, RHUMB_I32, 1, 1, b, z->k_rows, w->positions_k,
                        NULL);
-    }
     if (s->lengths)
         gpu_add_tensor(op, RHUMB_VIEW_LENGTHS, RHUMB_I32, 1, 1, b, 4, w->lengths, NULL);
 }
@@ -299,34 +212,44 @@ static void keep_worst(check_result *result, const verify_result *v)
                  v->want, v->got, v->bound);
 }
 
-static bool compare_rotate(const shape *s, const sizes *z, rhumb_dtype dtype, const ref_rope *rope,
-                           workspace *w, check_result *result)
+static verify_rows rows_of(const check_shape *s, const sizes *z, const workspace *w, bool keys)
 {
-    const double q_scale = verify_rotate_scale(w->q_values, z->q, rope->magnitude);
-    const double k_scale = verify_rotate_scale(w->k_values, z->k, rope->magnitude);
+    return (verify_rows){.batch = z->batch,
+                         .heads = keys ? z->kv_heads : s->heads,
+                         .rows = s->q_rows,
+                         .head_dim = s->head_dim,
+                         .positions = w->positions_q,
+                         .inverse = s->inverse,
+                         .keys = keys};
+}
+
+static bool compare_rotate(const check_shape *s, const sizes *z, rhumb_dtype dtype,
+                           const verify_rotary *rotary, workspace *w, check_result *result)
+{
+    const verify_rows q = rows_of(s, z, w, false), k = rows_of(s, z, w, true);
     verify_result v;
 
-    if (s->positions == POSITIONS_SHARED)
-        for (uint32_t b = 1; b < z->batch; b++)
-            memcpy(w->positions_q + (uint64_t)b * s->q_rows, w->positions_q,
-                   s->q_rows * sizeof(int32_t));
-    if (ref_rotate(rope, z->batch, s->heads, s->q_rows, s->head_dim, w->positions_q, s->inverse,
-                   w->q_values, w->want_q) != 0 ||
-        ref_rotate(rope, z->batch, z->kv_heads, s->q_rows, s->head_dim, w->positions_q, s->inverse,
-                   w->k_values, w->want_k) != 0)
+    if (!verify_rotate(rotary, &q, w->q_values, w->want_q) ||
+        !verify_rotate(rotary, &k, w->k_values, w->want_k))
         return false;
-    verify_compare(dtype, w->q_out, w->want_q, z->q, q_scale, &v);
+    verify_compare(dtype, w->q_out, w->want_q, z->q,
+                   verify_rotate_scale(w->q_values, z->q, verify_growth(rotary, &q)), &v);
     keep_worst(result, &v);
-    verify_compare(dtype, w->k_out, w->want_k, z->k, k_scale, &v);
+    verify_compare(dtype, w->k_out, w->want_k, z->k,
+                   verify_rotate_scale(w->k_values, z->k, verify_growth(rotary, &k)), &v);
     keep_worst(result, &v);
     return true;
 }
 
-static bool compare_attention(const shape *s, const sizes *z, rhumb_dtype dtype,
-                              const ref_rope *rope, workspace *w, check_result *result)
+static bool compare_attention(const check_shape *s, const sizes *z, rhumb_dtype dtype,
+                              const verify_rotary *rotary, workspace *w, check_result *result)
 {
+    const verify_rows q = rows_of(s, z, w, false);
     ref_attention t;
     verify_result v;
+
+    if (s->rotary && !verify_rotate(rotary, &q, w->q_values, w->q_values))
+        return false;
 
     ref_attention_init(&t, z->batch, s->heads, s->q_rows, z->k_rows, s->head_dim);
     t.kv_heads = z->kv_heads;
@@ -342,7 +265,6 @@ static bool compare_attention(const shape *s, const sizes *z, rhumb_dtype dtype,
     t.k_lengths = w->k_lengths;
     t.positions_q = s->by_position ? w->positions_q : NULL;
     t.positions_k = s->by_position ? w->positions_k : NULL;
-    t.rotary = s->rotary ? rope : NULL;
     t.q = w->q_values;
     t.k = w->k_values;
     t.v = w->v_values;
@@ -358,31 +280,31 @@ static bool compare_attention(const shape *s, const sizes *z, rhumb_dtype dtype,
 }
 
 /* The operation with its inputs drawn; w holds what it points to. */
-static void prepare(const shape *s, const sizes *z, rhumb_dtype dtype, rhumb_variant variant,
-                    const rhumb_rope *rope, workspace *w, gpu_operation *op)
+static void prepare(const check_shape *s, const sizes *z, rhumb_dtype dtype, rhumb_variant variant,
+                    const check_rotary *rotary, uint32_t axes, workspace *w, gpu_operation *op)
 {
     draw(dtype, z->q, 1, w->q, w->q_values);
     draw(dtype, z->k, 2, w->k, w->k_values);
     draw(dtype, z->v, 3, w->v, w->v_values);
-    fill_positions(s, z, w);
+    fill_positions(s, z, axes, w);
     fill_lengths(s, z, w);
     describe_operation(s, z, variant, op);
     if (s->op == RHUMB_OP_ROTATE) {
-        op->info.rotary = rope;
-        add_rotate_tensors(s, z, dtype, w, op);
+        op->info.rotary = rotary->scheme;
+        add_rotate_tensors(s, z, dtype, axes, w, op);
     } else {
-        op->info.rotary = s->rotary ? rope : NULL;
-        add_attention_tensors(s, z, dtype, w, op);
+        op->info.rotary = s->rotary ? rotary->scheme : NULL;
+        add_attention_tensors(s, z, dtype, axes, w, op);
     }
+    op->new_length = s->length;
     op->repeats = 5;
     op->budget_ns = 5e7;
 }
 
-static void run_prepared(gpu *g, const shape *s, const sizes *z, rhumb_dtype dtype,
-                         const rhumb_rope *rope, workspace *w, gpu_operation *op,
+static void run_prepared(gpu *g, const check_shape *s, const sizes *z, rhumb_dtype dtype,
+                         const verify_rotary *rotary, workspace *w, gpu_operation *op,
                          check_result *result)
 {
-    ref_rope reference;
     bool done;
 
     if (gpu_run_operation(g, op) != RHUMB_OK) {
@@ -393,11 +315,10 @@ static void run_prepared(gpu *g, const shape *s, const sizes *z, rhumb_dtype dty
     result->ns = op->ns;
     result->host_clock = op->host_clock;
     result->pass = true;
-    done = verify_rope(rope, s->head_dim, &reference);
-    if (done && s->op == RHUMB_OP_ROTATE)
-        done = compare_rotate(s, z, dtype, &reference, w, result);
-    else if (done)
-        done = compare_attention(s, z, dtype, &reference, w, result);
+    if (s->op == RHUMB_OP_ROTATE)
+        done = compare_rotate(s, z, dtype, rotary, w, result);
+    else
+        done = compare_attention(s, z, dtype, rotary, w, result);
     if (!done) {
         result->pass = false;
         snprintf(result->message, sizeof result->message, "the reference refuses the shape");
@@ -414,32 +335,37 @@ typedef struct run {
 } run;
 
 /* One row of the table. Returns the variant that ran; a named one that does not fit is no row. */
-static rhumb_variant run_row(run *r, const shape *s, rhumb_dtype dtype, rhumb_variant variant)
+static rhumb_variant run_row(run *r, const check_shape *s, rhumb_dtype dtype, rhumb_variant variant)
 {
     const sizes z = sizes_of(s);
     check_result result = {
-        .scheme = s->op == RHUMB_OP_ROTATE || s->rotary ? "rope" : "none",
+        .scheme = "none",
         .op = command_op_name(s->op),
         .dtype = command_dtype_name(dtype),
         .variant = "none",
         .shape = s->name,
     };
+    verify_rotary reference;
+    check_rotary rotary;
     gpu_operation op;
-    rhumb_rope rope;
     workspace w;
 
     gpu_init_operation(&op, s->op);
-    make_rope(s, &rope);
+    check_make_rotary(s, &rotary);
+    if (s->op == RHUMB_OP_ROTATE || s->rotary)
+        result.scheme = rotary.name;
     if (!make_workspace(&z, s->q_rows, &w)) {
         snprintf(result.message, sizeof result.message, "no host memory");
+    } else if (!verify_read_rotary(rotary.scheme, s->head_dim, s->length, &reference)) {
+        snprintf(result.message, sizeof result.message, "the reference refuses the scheme");
     } else {
-        prepare(s, &z, dtype, variant, &rope, &w, &op);
+        prepare(s, &z, dtype, variant, &rotary, reference.axes, &w, &op);
         if (variant != RHUMB_VARIANT_AUTO && gpu_query_operation(r->g, &op) != RHUMB_OK) {
             free_workspace(&w);
             return variant;
         }
         r->each(r->user, s->name, NULL);
-        run_prepared(r->g, s, &z, dtype, &rope, &w, &op, &result);
+        run_prepared(r->g, s, &z, dtype, &reference, &w, &op, &result);
     }
     free_workspace(&w);
     r->count++;
@@ -455,15 +381,15 @@ uint32_t check_operations(gpu *g, bool all, check_operation_fn each, void *user,
                                              RHUMB_VARIANT_DECODE};
     run r = {.g = g, .each = each, .user = user};
 
-    for (size_t i = 0; i < COUNT(shapes); i++) {
+    for (size_t i = 0; i < check_shape_count; i++) {
         for (size_t j = 0; j < COUNT(dtypes); j++) {
             rhumb_variant chosen;
-            if (j != 0 && !shapes[i].dtypes && !all)
+            if (j != 0 && !check_shapes[i].dtypes && !all)
                 continue;
-            chosen = run_row(&r, &shapes[i], dtypes[j], RHUMB_VARIANT_AUTO);
+            chosen = run_row(&r, &check_shapes[i], dtypes[j], RHUMB_VARIANT_AUTO);
             for (size_t k = 0; k < COUNT(variants); k++) {
-                if (variants[k] != chosen && ((j == 0 && shapes[i].variants) || all))
-                    run_row(&r, &shapes[i], dtypes[j], variants[k]);
+                if (variants[k] != chosen && ((j == 0 && check_shapes[i].variants) || all))
+                    run_row(&r, &check_shapes[i], dtypes[j], variants[k]);
             }
         }
     }

@@ -117,8 +117,8 @@ const char *describe_beyond(const rhumb_layer_kind *kind, rhumb_op op)
 {
     const rhumb_header *rotary = kind->rotary;
 
-    if (rotary != NULL && rotary->type != RHUMB_TYPE_ROPE)
-        return "positions of several axes";
+    if (rotary != NULL && rotary->type == RHUMB_TYPE_ROPE2D)
+        return "positions on a grid";
     if (op != RHUMB_OP_ATTENTION)
         return NULL;
     if (isfinite(kind->softcap))

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool fail(tensor_error *message, const char *line)
 {
@@ -54,33 +55,93 @@ static void keep_worst(run_step *step, const verify_result *v)
     step->checked = true;
 }
 
-static bool check_rotated(const ref_rope *rope, int32_t offset, const run_tensor *in,
-                          const run_tensor *out, run_step *step, tensor_error *message)
+/* [axes, batch, rows], every axis the same: offset + row, as for text. The caller frees. */
+static int32_t *make_positions(uint32_t axes, uint64_t batch, uint64_t rows, int32_t offset,
+                               tensor_error *message)
 {
-    const uint32_t batch = (uint32_t)in->shape[0], heads = (uint32_t)in->shape[1];
-    const uint32_t rows = (uint32_t)in->shape[2], head_dim = (uint32_t)in->shape[3];
-    int32_t *positions = malloc((size_t)batch * rows * sizeof *positions);
+    int32_t *positions = malloc((size_t)(axes * batch * rows) * sizeof *positions);
+
+    if (positions == NULL)
+        fail(message, "no host memory for positions");
+    else
+        ref_arange(axes * (uint32_t)batch, (uint32_t)rows, offset, positions);
+    return positions;
+}
+
+/* Schemes of several axes take no arange. */
+static void add_positions(gpu_operation *op, uint32_t axes, uint64_t rows, const int32_t *positions)
+{
+    if (axes > 1)
+        gpu_add_tensor(op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, axes, 1, rows, positions, NULL);
+}
+
+/* Axes of the positions: 1 without rotation. */
+static bool read_rotary(const run_request *request, uint32_t length, verify_rotary *rotary,
+                        tensor_error *message)
+{
+    memset(rotary, 0, sizeof *rotary);
+    rotary->axes = 1;
+    if (request->kind->rotary == NULL)
+        return true;
+    if (!verify_read_rotary(request->kind->rotary, request->kind->head_dim, length, rotary))
+        return fail(message, "the reference does not know this rotary scheme");
+    if (rotary->type == RHUMB_TYPE_ROPE2D)
+        return fail(message, "positions on a grid: not done here yet");
+    return true;
+}
+
+/* The largest position + 1, for frequencies that follow it. */
+static uint32_t length_of(const run_request *request, const run_tensors *t)
+{
+    const int64_t q = (int64_t)t->q.shape[2], k = t->k.present ? (int64_t)t->k.shape[2] : 0;
+    const bool alone = request->op == RHUMB_OP_ROTATE;
+    const int64_t offset = request->offset_given ? request->offset : alone ? 0 : k - q;
+
+    return (uint32_t)(offset + q > k ? offset + q : k);
+}
+
+static bool check_rotated(const verify_rotary *rotary, bool keys, const int32_t *positions,
+                          const run_tensor *in, const run_tensor *out, run_step *step,
+                          tensor_error *message)
+{
+    verify_rows rows = {.batch = (uint32_t)in->shape[0],
+                        .heads = (uint32_t)in->shape[1],
+                        .rows = (uint32_t)in->shape[2],
+                        .head_dim = (uint32_t)in->shape[3],
+                        .keys = keys};
+    int32_t *all = make_positions(rotary->axes, rows.batch, rows.rows, positions[0], message);
     double *x = doubles(in, message);
     double *y = malloc((size_t)in->count * sizeof *y);
     verify_result v;
-    bool done = positions != NULL && x != NULL && y != NULL;
+    bool done = all != NULL && x != NULL && y != NULL;
 
     if (!done)
         fail(message, "no host memory for the reference");
-    if (done) {
-        ref_arange(batch, rows, offset, positions);
-        done = ref_rotate(rope, batch, heads, rows, head_dim, positions, 0, x, y) == 0 ||
+    rows.positions = all;
+    if (done)
+        done = verify_rotate(rotary, &rows, x, y) ||
                fail(message, "the reference refuses the rotation");
-    }
     if (done) {
         verify_compare(out->dtype, out->data, y, out->count,
-                       verify_rotate_scale(x, in->count, rope->magnitude), &v);
+                       verify_rotate_scale(x, in->count, verify_growth(rotary, &rows)), &v);
         keep_worst(step, &v);
     }
-    free(positions);
+    free(all);
     free(x);
     free(y);
     return done;
+}
+
+static bool check_rotation(const run_request *request, const verify_rotary *rotary,
+                           const int32_t *positions, const run_tensors *t, run_step *step,
+                           tensor_error *message)
+{
+    const bool with_q = request->op == RHUMB_OP_ROTATE;
+
+    return (!with_q ||
+            check_rotated(rotary, false, positions, &t->q, &t->q_out, step, message)) &&
+           (!t->k.present ||
+            check_rotated(rotary, true, positions, &t->k, &t->k_out, step, message));
 }
 
 /* What of q and k is to be rotated: both by ROTATE, k by ATTENTION. */
@@ -89,15 +150,22 @@ static bool rotate(gpu *g, const run_request *request, run_tensors *t, run_step 
 {
     const bool with_q = request->op == RHUMB_OP_ROTATE;
     const int32_t offset = with_q && request->offset_given ? request->offset : 0;
+    const uint64_t rows = with_q ? t->q.shape[2] : t->k.shape[2];
+    const uint32_t length = length_of(request, t);
+    int32_t *positions;
+    verify_rotary rotary;
     gpu_operation op;
-    ref_rope rope;
+    bool done;
 
+    if (!read_rotary(request, length, &rotary, message))
+        return false;
     gpu_init_operation(&op, RHUMB_OP_ROTATE);
     op.info.rotary = request->kind->rotary;
     op.info.heads = request->kind->heads;
     op.info.kv_heads = request->kind->kv_heads;
     op.info.head_dim = request->kind->head_dim;
-    op.info.max_q_length = (uint32_t)(with_q ? t->q.shape[2] : t->k.shape[2]);
+    op.info.max_q_length = (uint32_t)rows;
+    op.new_length = length;
     op.dispatch.q_offset = offset;
     if (with_q) {
         if (!run_tensor_make(&t->q_out, t->q.dtype, t->q.rank, t->q.shape, message))
@@ -111,15 +179,16 @@ static bool rotate(gpu *g, const run_request *request, run_tensors *t, run_step 
         add(&op, RHUMB_VIEW_K, &t->k, t->k.data, NULL);
         add(&op, RHUMB_VIEW_K_OUT, &t->k_out, NULL, t->k_out.data);
     }
-    if (!run_operation(g, &op, step, message))
+    positions = make_positions(rotary.axes, 1, rows, offset, message);
+    if (positions == NULL)
         return false;
+    add_positions(&op, rotary.axes, rows, positions);
+    done = run_operation(g, &op, step, message);
     step->bytes = (double)step->properties.bytes * (double)(with_q ? t->q.shape[0] : t->k.shape[0]);
-    if (!request->check)
-        return true;
-    if (!verify_rope(request->kind->rotary, request->kind->head_dim, &rope))
-        return fail(message, "--check: the reference does not know this rotary scheme");
-    return (!with_q || check_rotated(&rope, offset, &t->q, &t->q_out, step, message)) &&
-           (!t->k.present || check_rotated(&rope, offset, &t->k, &t->k_out, step, message));
+    if (done && request->check)
+        done = check_rotation(request, &rotary, positions, t, step, message);
+    free(positions);
+    return done;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -150,8 +219,7 @@ static double visible_part(const run_request *request, int64_t q_rows, int64_t k
     return pairs / ((double)q_rows * (double)k_rows);
 }
 
-static void describe_reference(const run_request *request, const run_tensors *t,
-                               const ref_rope *rope, ref_attention *r)
+static void describe_reference(const run_request *request, const run_tensors *t, ref_attention *r)
 {
     ref_attention_init(r, (uint32_t)t->q.shape[0], request->kind->heads, (uint32_t)t->q.shape[2],
                        (uint32_t)t->k.shape[2], request->kind->head_dim);
@@ -162,12 +230,42 @@ static void describe_reference(const run_request *request, const run_tensors *t,
     r->window_left = request->kind->window_left;
     r->window_right = request->kind->window_right;
     r->q_offset = request->offset_given ? request->offset : REF_UNSET;
-    r->rotary = rope;
+}
+
+/* Position of the first row of Q. */
+static int32_t first_position(const run_request *request, const run_tensors *t)
+{
+    return request->offset_given ? request->offset
+                                 : (int32_t)((int64_t)t->k.shape[2] - (int64_t)t->q.shape[2]);
+}
+
+/* In place. */
+static bool rotate_queries(const run_request *request, const run_tensors *t,
+                           const verify_rotary *rotary, double *q, tensor_error *message)
+{
+    verify_rows rows = {.batch = (uint32_t)t->q.shape[0],
+                        .heads = (uint32_t)t->q.shape[1],
+                        .rows = (uint32_t)t->q.shape[2],
+                        .head_dim = (uint32_t)t->q.shape[3]};
+    int32_t *positions;
+    bool done;
+
+    if (request->kind->rotary == NULL)
+        return true;
+    positions = make_positions(rotary->axes, rows.batch, rows.rows, first_position(request, t),
+                               message);
+    if (positions == NULL)
+        return false;
+    rows.positions = positions;
+    done = verify_rotate(rotary, &rows, q, q) ||
+           fail(message, "--check: the reference refuses the rotation");
+    free(positions);
+    return done;
 }
 
 /* With the keys as the device rotated and stored them: their own error is the rotation's check. */
-static bool check_attention(const run_request *request, const run_tensors *t, run_step *step,
-                            tensor_error *message)
+static bool check_attention(const run_request *request, const run_tensors *t,
+                            const verify_rotary *rotary, run_step *step, tensor_error *message)
 {
     const run_tensor *keys = t->k_out.present ? &t->k_out : &t->k;
     double *q = doubles(&t->q, message);
@@ -176,16 +274,13 @@ static bool check_attention(const run_request *request, const run_tensors *t, ru
     double *o = malloc((size_t)t->o.count * sizeof *o);
     bool done = q != NULL && k != NULL && v != NULL && o != NULL;
     ref_attention reference;
-    ref_rope rope;
     verify_result result;
 
     if (!done)
         fail(message, "no host memory for the reference");
-    if (done && request->kind->rotary != NULL &&
-        !verify_rope(request->kind->rotary, request->kind->head_dim, &rope))
-        done = fail(message, "--check: the reference does not know this rotary scheme");
+    done = done && rotate_queries(request, t, rotary, q, message);
     if (done) {
-        describe_reference(request, t, request->kind->rotary != NULL ? &rope : NULL, &reference);
+        describe_reference(request, t, &reference);
         reference.q = q;
         reference.k = k;
         reference.v = v;
@@ -211,8 +306,14 @@ static bool attend(gpu *g, const run_request *request, run_tensors *t, run_step 
     const run_tensor *keys = t->k_out.present ? &t->k_out : &t->k;
     const uint64_t shape[4] = {t->q.shape[0], t->q.shape[1], t->q.shape[2], t->v.shape[3]};
     const double part = visible_part(request, (int64_t)t->q.shape[2], (int64_t)t->k.shape[2]);
+    const uint32_t length = length_of(request, t);
+    int32_t *positions;
+    verify_rotary rotary;
     gpu_operation op;
+    bool done;
 
+    if (!read_rotary(request, length, &rotary, message))
+        return false;
     if (!run_tensor_make(&t->o, t->q.dtype, t->q.rank, shape, message))
         return false;
     gpu_init_operation(&op, RHUMB_OP_ATTENTION);
@@ -225,6 +326,7 @@ static bool attend(gpu *g, const run_request *request, run_tensors *t, run_step 
     op.info.max_q_length = (uint32_t)t->q.shape[2];
     op.info.max_k_length = (uint32_t)t->k.shape[2];
     op.info.scale = (float)kind->scale;
+    op.new_length = length;
     op.dispatch.causal = request->causal;
     op.dispatch.window_left = kind->window_left;
     op.dispatch.window_right = kind->window_right;
@@ -234,11 +336,17 @@ static bool attend(gpu *g, const run_request *request, run_tensors *t, run_step 
     add(&op, RHUMB_VIEW_K, keys, keys->data, NULL);
     add(&op, RHUMB_VIEW_V, &t->v, t->v.data, NULL);
     add(&op, RHUMB_VIEW_O, &t->o, NULL, t->o.data);
-    if (!run_operation(g, &op, step, message))
+    positions = make_positions(rotary.axes, 1, t->q.shape[2], first_position(request, t), message);
+    if (positions == NULL)
         return false;
+    add_positions(&op, rotary.axes, t->q.shape[2], positions);
+    done = run_operation(g, &op, step, message);
+    free(positions);
     step->flops = (double)step->properties.flops * (double)t->q.shape[0] * part;
     step->bytes = (double)step->properties.bytes * (double)t->q.shape[0];
-    return !request->check || check_attention(request, t, step, message);
+    if (done && request->check)
+        done = check_attention(request, t, &rotary, step, message);
+    return done;
 }
 
 bool run_compute(gpu *g, const run_request *request, run_tensors *tensors, run_steps *steps,

@@ -117,21 +117,3 @@ void verify_compare(rhumb_dtype dtype, const void *elements, const double *want,
         result->index = i;
     }
 }
-
-bool verify_rope(const void *rotary, uint32_t head_dim, ref_rope *rope)
-{
-    const rhumb_rope *source = rotary;
-    const rhumb_header *header = rotary;
-
-    if (header->type != RHUMB_TYPE_ROPE)
-        return false;
-    ref_rope_init(rope, source->rotary_dim == RHUMB_WHOLE_HEAD ? head_dim - source->rotary_offset
-                                                               : source->rotary_dim);
-    rope->pairing = source->pairing == RHUMB_PAIRING_HALF ? REF_PAIRING_HALF
-                                                          : REF_PAIRING_INTERLEAVED;
-    rope->rotary_offset = source->rotary_offset;
-    rope->base = source->base;
-    rope->factor = source->scaling == RHUMB_ROPE_SCALING_LINEAR ? source->factor : 1.0;
-    rope->magnitude = source->attention_factor;
-    return true;
-}

@@ -47,8 +47,40 @@ typedef struct verify_result {
 void verify_compare(rhumb_dtype dtype, const void *elements, const double *want, uint64_t count,
                     double scale, verify_result *result);
 
-/* The reference's parameters of a rotary scheme struct. False: a scheme that the reference does not
- * know. */
-bool verify_rope(const void *rotary, uint32_t head_dim, ref_rope *rope);
+/* ----------------------------------------------------------------------------------------------
+ * Rotary scheme structs on the reference
+ */
+#define VERIFY_MAX_PAIRS 288
+
+typedef struct verify_rotary {
+    uint32_t type; /* rhumb_scheme_type */
+    uint32_t axes; /* rows of positions a token has */
+    ref_rope rope; /* rope2d: pairing and window only */
+    ref_xpos xpos;
+    uint32_t pair_axis[VERIFY_MAX_PAIRS];
+    double plane_frequencies[2 * VERIFY_MAX_PAIRS];
+    double scale[2]; /* rope2d: of the indices */
+    double offset[2];
+} verify_rotary;
+
+/* A rotary scheme struct that rhumb accepts; its lists must stay. `length` is that of
+ * rhumb_write_constants. False: a scheme that the reference does not know. */
+bool verify_read_rotary(const void *rotary, uint32_t head_dim, uint32_t length,
+                        verify_rotary *result);
+
+/* Tensors [batch, heads, rows, head_dim], positions [axes, batch, rows]. */
+typedef struct verify_rows {
+    uint32_t batch, heads, rows, head_dim;
+    const int32_t *positions;
+    bool inverse;
+    bool keys; /* K: shrinks where Q grows */
+} verify_rows;
+
+/* x and y may be the same array. False: outside the reference's domain, or no memory. */
+bool verify_rotate(const verify_rotary *rotary, const verify_rows *rows, const double *x,
+                   double *y);
+
+/* The largest factor of any pair: the magnitude, times what XPos lets grow. */
+double verify_growth(const verify_rotary *rotary, const verify_rows *rows);
 
 #endif /* RHUMB_TOOLS_VERIFY_H */

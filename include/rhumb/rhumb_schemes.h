@@ -41,7 +41,8 @@ typedef enum rhumb_pairing {
     RHUMB_PAIRING_HALF = 1,        /* channels i, i + R/2: GPT-NeoX, Llama (hub), Mistral, Qwen,
                                       Gemma, Phi */
     /* Read from 2i, 2i+1 and written to i, i + R/2: DeepSeek-V3 in the transformers library. Dot
-     * products are those of INTERLEAVED, the bytes of a K cache are not. Out of place only. */
+     * products are those of INTERLEAVED, the bytes of a K cache are not. ROTATE only, out of place,
+     * no inverse. */
     RHUMB_PAIRING_INTERLEAVED_TO_HALF = 2,
 } rhumb_pairing;
 
@@ -301,7 +302,8 @@ typedef struct rhumb_rope2d {
     uint32_t padding;
     double base;                      /* > 0; default 10000 */
     double resolution;                /* PIXEL kinds; > 2; default 224 */
-    double scale[2];                  /* of the indices h, w; default 1 */
+    double scale[2];                  /* of the indices h, w; default 1. Times a frequency up to
+                                         65536 radians in magnitude, as is */
     double offset[2];                 /* of the coordinates h, w; default 0 */
 } rhumb_rope2d;
 

@@ -65,6 +65,20 @@ static long double frequency(const rhumb_rope2d *p, uint32_t axis, uint32_t j, u
     return 0;
 }
 
+/* A turn is 64 bits: what an index or the offset turns by beyond this is no longer exact. */
+#define MOST_RADIANS 65536.0L
+
+static rhumb_result check_angle(const rhumb_context *context, const char *what, uint32_t axis,
+                                uint32_t pair, long double radians)
+{
+    if (fabsl(radians) <= MOST_RADIANS)
+        return RHUMB_OK;
+    return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                      "rope2d: %s of axis %u: wanted one that turns pair %u by at most %Lg "
+                      "radians, found %Lg",
+                      what, axis, pair, MOST_RADIANS, radians);
+}
+
 static rhumb_result resolve(const rhumb_context *context, const void *params, uint32_t head_dim,
                             rhumb_rotary *rotary)
 {
@@ -91,6 +105,8 @@ static rhumb_result resolve(const rhumb_context *context, const void *params, ui
         rotary->axis[i] = (uint8_t)axis;
         rotary->frequency[i] = f * p.scale[axis];
         rotary->phase[i] = f * p.offset[axis];
+        RHUMB_TRY(check_angle(context, "scale", axis, i, rotary->frequency[i]));
+        RHUMB_TRY(check_angle(context, "offset", axis, i, rotary->phase[i]));
     }
     return RHUMB_OK;
 }
