@@ -12,7 +12,8 @@ typedef struct command_output {
     int status;   /* exit status; -1 if it did not exit */
 } command_output;
 
-/* Runs a shell command, printf-like. Fails the test if it cannot be started. Free with command_free. */
+/* Runs a shell command, printf-like. Fails the test if it cannot be started. Free with
+ * command_free. */
 command_output command_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void command_free(command_output *output);
 

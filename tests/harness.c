@@ -20,8 +20,10 @@ static const struct {
     interpose_mode mode;
 } profiles[HARNESS_PROFILE_COUNT] = {
     [HARNESS_LAVAPIPE] = {"lavapipe", "llvmpipe", "RHUMB_TEST_LAVAPIPE_ICD", INTERPOSE_PLAIN},
-    [HARNESS_LAVAPIPE_FLOOR] = {"lavapipe floor", "llvmpipe", "RHUMB_TEST_LAVAPIPE_ICD", INTERPOSE_FLOOR},
-    [HARNESS_SWIFTSHADER] = {"SwiftShader", "SwiftShader", "RHUMB_TEST_SWIFTSHADER_ICD", INTERPOSE_PLAIN},
+    [HARNESS_LAVAPIPE_FLOOR] = {"lavapipe floor", "llvmpipe", "RHUMB_TEST_LAVAPIPE_ICD",
+                                INTERPOSE_FLOOR},
+    [HARNESS_SWIFTSHADER] = {"SwiftShader", "SwiftShader", "RHUMB_TEST_SWIFTSHADER_ICD",
+                             INTERPOSE_PLAIN},
 };
 
 const char *harness_profile_name(harness_profile profile)
@@ -49,7 +51,8 @@ void harness_select_drivers(void)
         return; /* the loader's own choice; opening by name says what is missing */
     }
     snprintf(list, sizeof list, "%s%s%s", lavapipe != NULL ? lavapipe : "",
-             lavapipe != NULL && swiftshader != NULL ? ":" : "", swiftshader != NULL ? swiftshader : "");
+             lavapipe != NULL && swiftshader != NULL ? ":" : "",
+             swiftshader != NULL ? swiftshader : "");
     setenv("VK_ICD_FILENAMES", list, 1); /* loaders before 1.3.207 */
     setenv("VK_DRIVER_FILES", list, 1);
 }
@@ -111,7 +114,8 @@ void harness_open(harness *h, harness_profile profile)
     options.log = on_log;
     options.log_user = h;
     result = gpu_open(&options, &h->g, error, sizeof error);
-    cr_assert_eq(result, RHUMB_OK, "%s: %s: %s", profiles[profile].name, rhumb_result_name(result), error);
+    cr_assert_eq(result, RHUMB_OK, "%s: %s: %s", profiles[profile].name, rhumb_result_name(result),
+                 error);
     printf("%s: %s\n", profiles[profile].name, h->g->properties.deviceName);
 }
 
@@ -160,11 +164,12 @@ void harness_close(harness *h)
     for (uint32_t i = 0; i < interpose_violation_count(); i++) {
         printf("beyond the profile: %s\n", interpose_violation(i));
     }
-    printf("%s: %u cases, %u failed, f32 errors up to %.2g of their bounds\n", profiles[h->profile].name, h->cases,
-           h->failures, h->worst);
+    printf("%s: %u cases, %u failed, f32 errors up to %.2g of their bounds\n",
+           profiles[h->profile].name, h->cases, h->failures, h->worst);
     fflush(stdout);
     cr_assert_gt(h->cases, 0, "no case was run");
-    cr_expect_eq(h->failures, 0, "%u of %u cases failed; their lines are above", h->failures, h->cases);
+    cr_expect_eq(h->failures, 0, "%u of %u cases failed; their lines are above", h->failures,
+                 h->cases);
     cr_expect_eq(messages, 0, "%u validation messages, the first: %s", messages,
                  h->first_message);
     cr_expect_eq(interpose_violation_count(), 0, "%u uses beyond the profile, the first: %s",
@@ -218,8 +223,8 @@ const char *harness_dtype_name(rhumb_dtype dtype)
     return (unsigned)dtype < 4 ? names[dtype] : "?";
 }
 
-void harness_make_tensor(harness_tensor *t, rhumb_dtype dtype, uint64_t b, uint64_t h, uint64_t l, uint64_t d,
-                         harness_layout layout)
+void harness_make_tensor(harness_tensor *t, rhumb_dtype dtype, uint64_t b, uint64_t h, uint64_t l,
+                         uint64_t d, harness_layout layout)
 {
     uint64_t row = d + layout.row_pad;
     uint64_t last;
@@ -235,7 +240,8 @@ void harness_make_tensor(harness_tensor *t, rhumb_dtype dtype, uint64_t b, uint6
     t->stride[3] = 1;
     t->offset = layout.offset * harness_dtype_size(dtype);
     t->count = b * h * l * d;
-    last = b * h * l * row - layout.row_pad; /* the pads are between rows, none is behind the last */
+    /* the pads are between rows, none is behind the last */
+    last = b * h * l * row - layout.row_pad;
     t->bytes = (t->offset + last * harness_dtype_size(dtype) + 3) / 4 * 4;
     t->memory = harness_alloc(t->bytes, 1);
     t->values = harness_alloc(t->count, sizeof *t->values);
@@ -334,8 +340,8 @@ void harness_fill_normal(harness_tensor *t, harness_random *r)
 
 gpu_tensor *harness_add(gpu_operation *op, rhumb_view_id id, harness_tensor *t, bool output)
 {
-    gpu_tensor *g = gpu_add_tensor(op, id, t->dtype, t->shape[0], t->shape[1], t->shape[2], t->shape[3],
-                                   t->memory, output ? t->memory : NULL);
+    gpu_tensor *g = gpu_add_tensor(op, id, t->dtype, t->shape[0], t->shape[1], t->shape[2],
+                                   t->shape[3], t->memory, output ? t->memory : NULL);
     cr_assert_not_null(g);
     memcpy(g->stride, t->stride, sizeof g->stride);
     g->offset = t->offset;
@@ -397,7 +403,9 @@ bool harness_compare(harness *h, const char *what, const char *shape, const harn
         return true;
     }
     return harness_fail(
-        h, "%s: %s: %s: index [%llu, %llu, %llu, %llu]: got %.9g, want %.9g, bound %.3g (%llu of %llu differ)",
+        h,
+        "%s: %s: %s: index [%llu, %llu, %llu, %llu]: got %.9g, want %.9g, bound %.3g "
+        "(%llu of %llu differ)",
         what, shape, harness_dtype_name(got->dtype),
         (unsigned long long)(first / got->shape[3] / got->shape[2] / got->shape[1]),
         (unsigned long long)(first / got->shape[3] / got->shape[2] % got->shape[1]),

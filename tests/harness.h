@@ -1,7 +1,8 @@
-/* What the tests on a device share: the profiles (driver and clamp) they run on, tensors of any layout in
- * host memory, and the comparison with the reference. Each profile opens with the validation layer and
- * synchronization validation on, behind the counting function table of interpose.h; harness_close fails
- * the test for every validation message, use beyond the profile's limits, and object left alive.
+/* What the tests on a device share: the profiles (driver and clamp) they run on, tensors of any
+ * layout in host memory, and the comparison with the reference. Each profile opens with the
+ * validation layer and synchronization validation on, behind the counting function table of
+ * interpose.h; harness_close fails the test for every validation message, use beyond the profile's
+ * limits, and object left alive.
  *
  * The drivers of all profiles are in one loader list, so that they can live in one process.
  */
@@ -17,7 +18,8 @@
 
 typedef enum harness_profile {
     HARNESS_LAVAPIPE,
-    HARNESS_LAVAPIPE_FLOOR, /* the same driver, reported and checked as the smallest Vulkan 1.1 device */
+    HARNESS_LAVAPIPE_FLOOR, /* the same driver, reported and checked as the smallest Vulkan 1.1
+                               device */
     HARNESS_SWIFTSHADER,    /* a second, unlike driver: no 16-bit feature, subgroups of 4 */
     HARNESS_PROFILE_COUNT
 } harness_profile;
@@ -40,27 +42,29 @@ const char *harness_profile_name(harness_profile profile);
 /* Part of the device's name, as rhumb_standalone_info.device_name takes it. */
 const char *harness_device_name(harness_profile profile);
 
-/* Puts the ICD files of all profiles into the environment of this process; harness_open does it too. */
+/* Puts the ICD files of all profiles into the environment of this process; harness_open does it
+ * too. */
 void harness_select_drivers(void);
 
 /* The loader's vkGetInstanceProcAddr; fails the test without a loader. */
 PFN_vkGetInstanceProcAddr harness_loader(void);
 
-/* Opens the profile. Where its driver is not installed: prints "left out: ..." and ends the test as skipped,
- * or as failed if the environment requires the driver. */
+/* Opens the profile. Where its driver is not installed: prints "left out: ..." and ends the test as
+ * skipped, or as failed if the environment requires the driver. */
 void harness_open(harness *h, harness_profile profile);
-/* Is the driver installed? Else prints the "left out" line; fails the test if the driver is required. */
+/* Is the driver installed? Else prints the "left out" line; fails the test if the driver is
+ * required. */
 bool harness_has(harness_profile profile);
 
-/* Closes and asserts: no failing case, at least one case, no validation message, no violation, nothing
- * alive. */
+/* Closes and asserts: no failing case, at least one case, no validation message, no violation,
+ * nothing alive. */
 void harness_close(harness *h);
 
-/* gpu_run_operation with a plan that stays alive until harness_close: pipelines are shared by plans, so that
- * a table of shapes compiles each kernel once. */
+/* gpu_run_operation with a plan that stays alive until harness_close: pipelines are shared by
+ * plans, so that a table of shapes compiles each kernel once. */
 rhumb_result harness_run(harness *h, gpu_operation *op);
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Host memory
  */
 
@@ -97,12 +101,12 @@ typedef struct harness_tensor {
     uint64_t count;
 } harness_tensor;
 
-void harness_make_tensor(harness_tensor *t, rhumb_dtype dtype, uint64_t b, uint64_t h, uint64_t l, uint64_t d,
-                         harness_layout layout);
+void harness_make_tensor(harness_tensor *t, rhumb_dtype dtype, uint64_t b, uint64_t h, uint64_t l,
+                         uint64_t d, harness_layout layout);
 void harness_free_tensor(harness_tensor *t);
 
-/* Rounds `values` to the dtype (in place, so that the reference sees what the device sees) and stores
- * them. NaN and infinities are kept. */
+/* Rounds `values` to the dtype (in place, so that the reference sees what the device sees) and
+ * stores them. NaN and infinities are kept. */
 void harness_store(harness_tensor *t);
 /* memory -> values */
 void harness_load(harness_tensor *t);
@@ -115,7 +119,7 @@ uint64_t harness_byte(const harness_tensor *t, uint64_t index);
 /* Adds it to an operation; `input` / `output`: whether its bytes go to the device and come back. */
 gpu_tensor *harness_add(gpu_operation *op, rhumb_view_id id, harness_tensor *t, bool output);
 
-/* ---------------------------------------------------------------------------------------------------
+/* -------------------------------------------------------------------------------------------------
  * Comparison
  */
 const char *harness_dtype_name(rhumb_dtype dtype);
@@ -125,8 +129,9 @@ uint64_t harness_dtype_size(rhumb_dtype dtype);
  * nearest. f32: 0, its rounding is part of the arithmetic's bound. */
 double harness_rounding(rhumb_dtype dtype, double value);
 
-/* Prints one line for the first differing element of a case and counts the case as failed. `what` is the
- * scheme and operation, `shape` the case in words. Returns false if it differs: NaN always does. */
+/* Prints one line for the first differing element of a case and counts the case as failed. `what`
+ * is the scheme and operation, `shape` the case in words. Returns false if it differs: NaN always
+ * does. */
 bool harness_compare(harness *h, const char *what, const char *shape, const harness_tensor *got,
                      const double *want, const double *bound, const bool *skip);
 

@@ -13,7 +13,8 @@ static void check(VkResult result, const char *call)
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                  VkDebugUtilsMessageTypeFlagsEXT types,
-                                                 const VkDebugUtilsMessengerCallbackDataEXT *data, void *user)
+                                                 const VkDebugUtilsMessengerCallbackDataEXT *data,
+                                                 void *user)
 {
     host *h = user;
     (void)severity;
@@ -29,18 +30,22 @@ static VkDebugUtilsMessengerCreateInfoEXT messenger_info(host *h)
     return (VkDebugUtilsMessengerCreateInfoEXT){
         .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
         .messageSeverity =
-            VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
+            VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
+            VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
         .messageType =
-            VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
+            VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
+            VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
         .pfnUserCallback = on_message,
         .pUserData = h,
     };
 }
 
-static void open_instance(host *h, bool validation, const char *const *extensions, uint32_t extension_count)
+static void open_instance(host *h, bool validation, const char *const *extensions,
+                          uint32_t extension_count)
 {
     static const char *const layers[] = {"VK_LAYER_KHRONOS_validation"};
-    static const char *const own_extensions[] = {"VK_EXT_debug_utils", "VK_EXT_validation_features"};
+    static const char *const own_extensions[] = {"VK_EXT_debug_utils",
+                                                 "VK_EXT_validation_features"};
     static const VkValidationFeatureEnableEXT enables[] = {
         VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
     VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(h);
@@ -69,8 +74,10 @@ static void open_instance(host *h, bool validation, const char *const *extension
     if (validation) {
         LOAD(h, vkCreateDebugUtilsMessengerEXT);
         h->destroy_messenger =
-            (PFN_vkDestroyDebugUtilsMessengerEXT)h->get(h->instance, "vkDestroyDebugUtilsMessengerEXT");
-        check(own_vkCreateDebugUtilsMessengerEXT(h->instance, &messenger, NULL, &h->messenger), "messenger");
+            (PFN_vkDestroyDebugUtilsMessengerEXT)h->get(h->instance,
+                                                        "vkDestroyDebugUtilsMessengerEXT");
+        check(own_vkCreateDebugUtilsMessengerEXT(h->instance, &messenger, NULL, &h->messenger),
+              "messenger");
     }
 }
 
@@ -83,7 +90,8 @@ static void choose_device(host *h, const char *name)
     LOAD(h, vkGetPhysicalDeviceProperties);
     LOAD(h, vkGetPhysicalDeviceMemoryProperties);
     LOAD(h, vkGetPhysicalDeviceQueueFamilyProperties);
-    check(own_vkEnumeratePhysicalDevices(h->instance, &count, devices), "vkEnumeratePhysicalDevices");
+    check(own_vkEnumeratePhysicalDevices(h->instance, &count, devices),
+          "vkEnumeratePhysicalDevices");
     for (uint32_t i = 0; i < count; i++) {
         VkPhysicalDeviceProperties properties;
         own_vkGetPhysicalDeviceProperties(devices[i], &properties);
@@ -110,8 +118,8 @@ void host_open(host *h, harness_profile profile, bool validation)
 }
 
 /* With an instance: the device and what a host has on it. */
-static void open_device(host *h, const char *name, const void *device_next, const char *const *extensions,
-                        uint32_t extension_count)
+static void open_device(host *h, const char *name, const void *device_next,
+                        const char *const *extensions, uint32_t extension_count)
 {
     const float priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {
@@ -163,7 +171,8 @@ void host_open_required(host *h, harness_profile profile, const rhumb_requiremen
     harness_select_drivers();
     memset(h, 0, sizeof *h);
     h->get = harness_loader();
-    open_instance(h, false, r->recommended_instance_extensions, r->recommended_instance_extension_count);
+    open_instance(h, false, r->recommended_instance_extensions,
+                  r->recommended_instance_extension_count);
     open_device(h, harness_device_name(profile), NULL, extensions, count);
 }
 
@@ -178,7 +187,8 @@ void host_close(host *h)
     }
     h->destroy_instance(h->instance, NULL);
     messages = atomic_load(&h->messages);
-    cr_expect_eq(messages, 0, "host: %u validation messages, the first: %s", messages, h->first_message);
+    cr_expect_eq(messages, 0, "host: %u validation messages, the first: %s", messages,
+                 h->first_message);
 }
 
 void host_describe(const host *h, rhumb_hosted_info *info)
@@ -204,7 +214,8 @@ host_buffer host_make_buffer(host *h, uint64_t size)
     check(h->vk.vkCreateBuffer(h->device, &info, NULL, &b.buffer), "vkCreateBuffer");
     h->vk.vkGetBufferMemoryRequirements(h->device, b.buffer, &needs);
     allocate.allocationSize = needs.size;
-    allocate.memoryTypeIndex = gpu_pick_memory_type(&h->memory, needs.memoryTypeBits, GPU_MEMORY_UPLOAD, needs.size);
+    allocate.memoryTypeIndex =
+        gpu_pick_memory_type(&h->memory, needs.memoryTypeBits, GPU_MEMORY_UPLOAD, needs.size);
     check(h->vk.vkAllocateMemory(h->device, &allocate, NULL, &b.memory), "vkAllocateMemory");
     check(h->vk.vkBindBufferMemory(h->device, b.buffer, b.memory, 0), "vkBindBufferMemory");
     check(h->vk.vkMapMemory(h->device, b.memory, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory");
@@ -254,11 +265,15 @@ void host_barrier_before(host *h, VkCommandBuffer commands)
 {
     const VkMemoryBarrier barrier = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-        .srcAccessMask = VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_SHADER_READ_BIT,
-        .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_UNIFORM_READ_BIT,
+        .srcAccessMask = VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                         VK_ACCESS_SHADER_READ_BIT,
+        .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                         VK_ACCESS_UNIFORM_READ_BIT,
     };
-    h->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                               VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    h->vk.vkCmdPipelineBarrier(commands,
+                               VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                               VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0, NULL, 0,
+                               NULL);
 }
 
 void host_barrier_after(host *h, VkCommandBuffer commands)
@@ -268,8 +283,8 @@ void host_barrier_after(host *h, VkCommandBuffer commands)
         .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
         .dstAccessMask = VK_ACCESS_HOST_READ_BIT,
     };
-    h->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
-                               &barrier, 0, NULL, 0, NULL);
+    h->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                               VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
 }
 
 void host_submit(host *h, VkCommandBuffer commands)
@@ -285,9 +300,11 @@ void host_submit(host *h, VkCommandBuffer commands)
 
 /* ---- one operation through a plugin ---- */
 
-static void must(const rhumb_api *api, const rhumb_context *context, rhumb_result result, const char *call)
+static void must(const rhumb_api *api, const rhumb_context *context, rhumb_result result,
+                 const char *call)
 {
-    cr_assert_eq(result, RHUMB_OK, "host: %s: %s: %s", call, api->result_name(result), api->last_message(context));
+    cr_assert_eq(result, RHUMB_OK, "host: %s: %s: %s", call, api->result_name(result),
+                 api->last_message(context));
 }
 
 void host_write_tensor(host_operation *o, const gpu_operation *op, uint32_t index)
@@ -313,7 +330,8 @@ static void make_bindings(host_operation *o, rhumb_context *context, const gpu_o
         const gpu_tensor *t = &op->tensors[i];
         o->buffers[i] = host_make_buffer(o->h, gpu_tensor_bytes(t));
         host_write_tensor(o, op, i);
-        rhumb_init_view(&views[i], t->id, t->dtype, o->buffers[i].buffer, o->buffers[i].size, 1, 1, 1, 1);
+        rhumb_init_view(&views[i], t->id, t->dtype, o->buffers[i].buffer, o->buffers[i].size, 1, 1,
+                        1, 1);
         views[i].offset = t->offset;
         memcpy(views[i].shape, t->shape, sizeof t->shape);
         memcpy(views[i].stride, t->stride, sizeof t->stride);
@@ -327,7 +345,8 @@ static void make_bindings(host_operation *o, rhumb_context *context, const gpu_o
     must(o->api, context, o->api->create_bindings(o->plan, &info, &o->bindings), "create_bindings");
 }
 
-void host_prepare(host_operation *o, host *h, const rhumb_api *api, rhumb_context *context, gpu_operation *op)
+void host_prepare(host_operation *o, host *h, const rhumb_api *api, rhumb_context *context,
+                  gpu_operation *op)
 {
     memset(o, 0, sizeof *o);
     o->h = h;
@@ -342,14 +361,17 @@ void host_prepare(host_operation *o, host *h, const rhumb_api *api, rhumb_contex
     o->bindings_offset = (o->properties.constants_size + 255) / 256 * 256;
     o->uniforms = host_make_buffer(h, o->bindings_offset + o->properties.bindings_size);
     make_bindings(o, context, op);
-    must(api, context, api->write_constants(o->plan, 0, 0, o->uniforms.mapped, o->properties.constants_size),
+    must(api, context,
+         api->write_constants(o->plan, 0, 0, o->uniforms.mapped, o->properties.constants_size),
          "write_constants");
     must(api, context,
-         api->write_bindings(o->bindings, o->uniforms.mapped + o->bindings_offset, o->properties.bindings_size),
+         api->write_bindings(o->bindings, o->uniforms.mapped + o->bindings_offset,
+                             o->properties.bindings_size),
          "write_bindings");
 }
 
-rhumb_result host_record(host_operation *o, VkCommandBuffer commands, const rhumb_dispatch *dispatch)
+rhumb_result host_record(host_operation *o, VkCommandBuffer commands,
+                         const rhumb_dispatch *dispatch)
 {
     rhumb_dispatch own = *dispatch;
     own.constants_offset = 0;

@@ -1,6 +1,6 @@
-/* A stand-in for an engine: its own instance, device, queue, buffers and command buffers, made through the
- * real loader and never through the table of interpose.h, so that whatever the table sees is rhumb's. Fails
- * the test when Vulkan refuses. */
+/* A stand-in for an engine: its own instance, device, queue, buffers and command buffers, made
+ * through the real loader and never through the table of interpose.h, so that whatever the table
+ * sees is rhumb's. Fails the test when Vulkan refuses. */
 #ifndef RHUMB_TESTS_HOST_H
 #define RHUMB_TESTS_HOST_H
 
@@ -25,11 +25,12 @@ typedef struct host {
 
 /* Opens the device of the profile; `validation` with synchronization validation. */
 void host_open(host *h, harness_profile profile, bool validation);
-/* The first device with `name` in its name among the drivers that the environment names; device_next and
- * extensions go to vkCreateDevice. */
+/* The first device with `name` in its name among the drivers that the environment names;
+ * device_next and extensions go to vkCreateDevice. */
 void host_open_named(host *h, const char *name, bool validation, const void *device_next,
                      const char *const *extensions, uint32_t extension_count);
-/* With every extension that rhumb requires or recommends on the instance and the device, and no other. */
+/* With every extension that rhumb requires or recommends on the instance and the device, and no
+ * other. */
 void host_open_required(host *h, harness_profile profile, const rhumb_requirements *requirements);
 /* Asserts that no validation message came. */
 void host_close(host *h);
@@ -56,8 +57,8 @@ void host_barrier_before(host *h, VkCommandBuffer commands);
 void host_barrier_after(host *h, VkCommandBuffer commands);
 void host_submit(host *h, VkCommandBuffer commands);
 
-/* The buffers of one operation on a host, from the tensors of tools/gpu: the host's work, through the
- * function table of a plugin. */
+/* The buffers of one operation on a host, from the tensors of tools/gpu: the host's work, through
+ * the function table of a plugin. */
 typedef struct host_operation {
     host *h;
     const rhumb_api *api;
@@ -70,8 +71,10 @@ typedef struct host_operation {
     uint32_t bindings_offset;
 } host_operation;
 
-void host_prepare(host_operation *o, host *h, const rhumb_api *api, rhumb_context *context, gpu_operation *op);
-rhumb_result host_record(host_operation *o, VkCommandBuffer commands, const rhumb_dispatch *dispatch);
+void host_prepare(host_operation *o, host *h, const rhumb_api *api, rhumb_context *context,
+                  gpu_operation *op);
+rhumb_result host_record(host_operation *o, VkCommandBuffer commands,
+                         const rhumb_dispatch *dispatch);
 /* Bytes of tensor `index` again into the buffer, and out of it. */
 void host_write_tensor(host_operation *o, const gpu_operation *op, uint32_t index);
 void host_read_tensors(host_operation *o, const gpu_operation *op);

@@ -10,26 +10,30 @@
 #include <string.h>
 
 #define MAX_VIOLATIONS 64
-/* What a failing create call leaves behind: its output is undefined, so whoever uses it must show. */
+/* What a failing create call leaves behind: its output is undefined, so whoever uses it must
+ * show. */
 #define GARBAGE_HANDLE UINT64_C(0xbadbadbadbad)
 
 /* Every entry point that the table replaces. */
-#define FUNCTIONS(X)                                                                                   \
-    X(CreateInstance) X(DestroyInstance) X(GetPhysicalDeviceProperties)                                \
-    X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures) X(GetPhysicalDeviceFeatures2)         \
-    X(EnumerateDeviceExtensionProperties) X(CreateDevice) X(DestroyDevice) X(GetDeviceProcAddr)        \
-    X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout)                          \
-    X(DestroyDescriptorSetLayout) X(CreatePipelineLayout) X(DestroyPipelineLayout)                     \
-    X(CreateDescriptorPool) X(DestroyDescriptorPool) X(ResetDescriptorPool) X(AllocateDescriptorSets)  \
-    X(FreeDescriptorSets) X(UpdateDescriptorSets) X(UpdateDescriptorSetWithTemplate)                   \
-    X(CreatePipelineCache) X(DestroyPipelineCache) X(GetPipelineCacheData) X(MergePipelineCaches)      \
-    X(CreateComputePipelines) X(DestroyPipeline) X(CreateBuffer) X(DestroyBuffer) X(AllocateMemory)    \
-    X(FreeMemory) X(BindBufferMemory) X(MapMemory) X(CreateCommandPool) X(DestroyCommandPool)          \
-    X(ResetCommandPool) X(AllocateCommandBuffers) X(FreeCommandBuffers) X(BeginCommandBuffer)          \
-    X(EndCommandBuffer) X(CreateFence) X(DestroyFence) X(CreateQueryPool) X(DestroyQueryPool)          \
-    X(QueueSubmit) X(QueueWaitIdle) X(DeviceWaitIdle) X(WaitForFences) X(CmdBindPipeline)              \
-    X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch) X(CmdDispatchIndirect)                 \
-    X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) X(CmdUpdateBuffer) X(CmdResetQueryPool)    \
+#define FUNCTIONS(X)                                                                               \
+    X(CreateInstance) X(DestroyInstance) X(GetPhysicalDeviceProperties)                            \
+    X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures) X(GetPhysicalDeviceFeatures2)     \
+    X(EnumerateDeviceExtensionProperties) X(CreateDevice) X(DestroyDevice) X(GetDeviceProcAddr)    \
+    X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout)                      \
+    X(DestroyDescriptorSetLayout) X(CreatePipelineLayout) X(DestroyPipelineLayout)                 \
+    X(CreateDescriptorPool) X(DestroyDescriptorPool) X(ResetDescriptorPool)                        \
+    X(AllocateDescriptorSets) X(FreeDescriptorSets) X(UpdateDescriptorSets)                        \
+    X(UpdateDescriptorSetWithTemplate)                                                             \
+    X(CreatePipelineCache) X(DestroyPipelineCache) X(GetPipelineCacheData) X(MergePipelineCaches)  \
+    X(CreateComputePipelines) X(DestroyPipeline) X(CreateBuffer) X(DestroyBuffer)                  \
+    X(AllocateMemory) X(FreeMemory) X(BindBufferMemory) X(MapMemory)                               \
+    X(CreateCommandPool) X(DestroyCommandPool)                                                     \
+    X(ResetCommandPool) X(AllocateCommandBuffers) X(FreeCommandBuffers) X(BeginCommandBuffer)      \
+    X(EndCommandBuffer) X(CreateFence) X(DestroyFence) X(CreateQueryPool) X(DestroyQueryPool)      \
+    X(QueueSubmit) X(QueueWaitIdle) X(DeviceWaitIdle) X(WaitForFences) X(CmdBindPipeline)          \
+    X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch) X(CmdDispatchIndirect)             \
+    X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) X(CmdUpdateBuffer)                     \
+    X(CmdResetQueryPool)                                                                           \
     X(CmdWriteTimestamp)
 
 /* Extension functions are there only where the driver or a layer has them. */
@@ -47,8 +51,8 @@ static struct {
 } real;
 
 static struct {
-    atomic_uint_fast64_t calls, commands, dispatches, barriers, push_constants, set_binds, pipeline_binds,
-        submits, waits, descriptor_writes;
+    atomic_uint_fast64_t calls, commands, dispatches, barriers, push_constants, set_binds,
+        pipeline_binds, submits, waits, descriptor_writes;
 } counts;
 
 static struct {
@@ -103,7 +107,8 @@ static bool fails(const char *function, VkResult *result)
     bool hit = false;
     atomic_fetch_add(&counts.calls, 1);
     pthread_mutex_lock(&watch.lock);
-    if (watch.nth != 0 && (strcmp(watch.function, "*") == 0 || strcmp(watch.function, function) == 0)) {
+    if (watch.nth != 0 &&
+        (strcmp(watch.function, "*") == 0 || strcmp(watch.function, function) == 0)) {
         watch.seen++;
         hit = watch.seen == watch.nth;
         *result = watch.result;
@@ -140,7 +145,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateInstance(const VkInstanceCreate
                                                           VkInstance *instance)
 {
     VkResult result;
-    PFN_vkCreateInstance create = (PFN_vkCreateInstance)real.get(VK_NULL_HANDLE, "vkCreateInstance");
+    PFN_vkCreateInstance create =
+        (PFN_vkCreateInstance)real.get(VK_NULL_HANDLE, "vkCreateInstance");
     if (fails("vkCreateInstance", &result)) {
         return result;
     }
@@ -160,8 +166,8 @@ static VKAPI_ATTR void VKAPI_CALL wrap_DestroyInstance(VkInstance instance,
     }
 }
 
-static VKAPI_ATTR void VKAPI_CALL wrap_GetPhysicalDeviceProperties(VkPhysicalDevice device,
-                                                                   VkPhysicalDeviceProperties *properties)
+static VKAPI_ATTR void VKAPI_CALL wrap_GetPhysicalDeviceProperties(
+    VkPhysicalDevice device, VkPhysicalDeviceProperties *properties)
 {
     real.GetPhysicalDeviceProperties(device, properties);
     if (interpose_is_floor()) {
@@ -169,8 +175,8 @@ static VKAPI_ATTR void VKAPI_CALL wrap_GetPhysicalDeviceProperties(VkPhysicalDev
     }
 }
 
-static VKAPI_ATTR void VKAPI_CALL wrap_GetPhysicalDeviceProperties2(VkPhysicalDevice device,
-                                                                    VkPhysicalDeviceProperties2 *properties)
+static VKAPI_ATTR void VKAPI_CALL wrap_GetPhysicalDeviceProperties2(
+    VkPhysicalDevice device, VkPhysicalDeviceProperties2 *properties)
 {
     real.GetPhysicalDeviceProperties2(device, properties);
     if (interpose_is_floor()) {
@@ -187,8 +193,8 @@ static VKAPI_ATTR void VKAPI_CALL wrap_GetPhysicalDeviceFeatures(VkPhysicalDevic
     }
 }
 
-static VKAPI_ATTR void VKAPI_CALL wrap_GetPhysicalDeviceFeatures2(VkPhysicalDevice device,
-                                                                  VkPhysicalDeviceFeatures2 *features)
+static VKAPI_ATTR void VKAPI_CALL wrap_GetPhysicalDeviceFeatures2(
+    VkPhysicalDevice device, VkPhysicalDeviceFeatures2 *features)
 {
     real.GetPhysicalDeviceFeatures2(device, features);
     if (interpose_is_floor()) {
@@ -226,7 +232,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateDevice(VkPhysicalDevice physica
     return result;
 }
 
-static VKAPI_ATTR void VKAPI_CALL wrap_DestroyDevice(VkDevice device, const VkAllocationCallbacks *allocator)
+static VKAPI_ATTR void VKAPI_CALL wrap_DestroyDevice(VkDevice device,
+                                                     const VkAllocationCallbacks *allocator)
 {
     if (dies(INTERPOSE_DEVICE, HANDLE(device))) {
         real.DestroyDevice(device, allocator);
@@ -235,31 +242,31 @@ static VKAPI_ATTR void VKAPI_CALL wrap_DestroyDevice(VkDevice device, const VkAl
 
 /* ---- objects that are only counted ---- */
 
-#define WRAP_OBJECT(Name, info_type, handle_type, object)                                              \
-    static VKAPI_ATTR VkResult VKAPI_CALL wrap_Create##Name(                                           \
-        VkDevice device, const info_type *info, const VkAllocationCallbacks *allocator,                \
-        handle_type *handle)                                                                           \
-    {                                                                                                  \
-        VkResult result;                                                                               \
-        if (fails("vkCreate" #Name, &result)) {                                                        \
-            *handle = GARBAGE(handle_type);                                                            \
-            return result;                                                                             \
-        }                                                                                              \
-        result = real.Create##Name(device, info, allocator, handle);                                   \
-        if (result == VK_SUCCESS) {                                                                    \
-            born(object, HANDLE(*handle), 0);                                                          \
-        }                                                                                              \
-        return result;                                                                                 \
-    }                                                                                                  \
+#define WRAP_OBJECT(Name, info_type, handle_type, object)                                          \
+    static VKAPI_ATTR VkResult VKAPI_CALL wrap_Create##Name(                                       \
+        VkDevice device, const info_type *info, const VkAllocationCallbacks *allocator,            \
+        handle_type *handle)                                                                       \
+    {                                                                                              \
+        VkResult result;                                                                           \
+        if (fails("vkCreate" #Name, &result)) {                                                    \
+            *handle = GARBAGE(handle_type);                                                        \
+            return result;                                                                         \
+        }                                                                                          \
+        result = real.Create##Name(device, info, allocator, handle);                               \
+        if (result == VK_SUCCESS) {                                                                \
+            born(object, HANDLE(*handle), 0);                                                      \
+        }                                                                                          \
+        return result;                                                                             \
+    }                                                                                              \
     WRAP_DESTROY(Destroy##Name, handle_type, object)
 
-#define WRAP_DESTROY(Name, handle_type, object)                                                        \
-    static VKAPI_ATTR void VKAPI_CALL wrap_##Name(VkDevice device, handle_type handle,                 \
-                                                  const VkAllocationCallbacks *allocator)              \
-    {                                                                                                  \
-        if (dies(object, HANDLE(handle))) {                                                            \
-            real.Name(device, handle, allocator);                                                      \
-        }                                                                                              \
+#define WRAP_DESTROY(Name, handle_type, object)                                                    \
+    static VKAPI_ATTR void VKAPI_CALL wrap_##Name(VkDevice device, handle_type handle,             \
+                                                  const VkAllocationCallbacks *allocator)          \
+    {                                                                                              \
+        if (dies(object, HANDLE(handle))) {                                                        \
+            real.Name(device, handle, allocator);                                                  \
+        }                                                                                          \
     }
 
 WRAP_OBJECT(PipelineCache, VkPipelineCacheCreateInfo, VkPipelineCache, INTERPOSE_PIPELINE_CACHE)
@@ -273,7 +280,8 @@ WRAP_DESTROY(DestroyPipelineLayout, VkPipelineLayout, INTERPOSE_PIPELINE_LAYOUT)
 WRAP_DESTROY(DestroyDescriptorPool, VkDescriptorPool, INTERPOSE_DESCRIPTOR_POOL)
 WRAP_DESTROY(FreeMemory, VkDeviceMemory, INTERPOSE_MEMORY)
 
-static VKAPI_ATTR VkResult VKAPI_CALL wrap_AllocateMemory(VkDevice device, const VkMemoryAllocateInfo *info,
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_AllocateMemory(VkDevice device,
+                                                          const VkMemoryAllocateInfo *info,
                                                           const VkAllocationCallbacks *allocator,
                                                           VkDeviceMemory *memory)
 {
@@ -290,11 +298,13 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_AllocateMemory(VkDevice device, const
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_BindBufferMemory(VkDevice device, VkBuffer buffer,
-                                                            VkDeviceMemory memory, VkDeviceSize offset)
+                                                            VkDeviceMemory memory,
+                                                            VkDeviceSize offset)
 {
     VkResult result;
     return fails("vkBindBufferMemory", &result) ? result
-                                                : real.BindBufferMemory(device, buffer, memory, offset);
+                                                : real.BindBufferMemory(device, buffer, memory,
+                                                                        offset);
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_MapMemory(VkDevice device, VkDeviceMemory memory,
@@ -303,7 +313,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_MapMemory(VkDevice device, VkDeviceMe
 {
     VkResult result;
     return fails("vkMapMemory", &result) ? result
-                                         : real.MapMemory(device, memory, offset, size, flags, data);
+                                         : real.MapMemory(device, memory, offset, size, flags,
+                                                          data);
 }
 
 /* ---- shaders, layouts, pipelines ---- */
@@ -320,10 +331,9 @@ static void *duplicate(const void *data, size_t bytes)
     return copy;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateShaderModule(VkDevice device,
-                                                              const VkShaderModuleCreateInfo *info,
-                                                              const VkAllocationCallbacks *allocator,
-                                                              VkShaderModule *module)
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateShaderModule(
+    VkDevice device, const VkShaderModuleCreateInfo *info, const VkAllocationCallbacks *allocator,
+    VkShaderModule *module)
 {
     VkResult result;
     if (fails("vkCreateShaderModule", &result)) {
@@ -341,8 +351,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateShaderModule(VkDevice device,
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateDescriptorSetLayout(
-    VkDevice device, const VkDescriptorSetLayoutCreateInfo *info, const VkAllocationCallbacks *allocator,
-    VkDescriptorSetLayout *layout)
+    VkDevice device, const VkDescriptorSetLayoutCreateInfo *info,
+    const VkAllocationCallbacks *allocator, VkDescriptorSetLayout *layout)
 {
     VkResult result;
     if (fails("vkCreateDescriptorSetLayout", &result)) {
@@ -368,10 +378,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateDescriptorSetLayout(
     return result;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreatePipelineLayout(VkDevice device,
-                                                                const VkPipelineLayoutCreateInfo *info,
-                                                                const VkAllocationCallbacks *allocator,
-                                                                VkPipelineLayout *layout)
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreatePipelineLayout(
+    VkDevice device, const VkPipelineLayoutCreateInfo *info, const VkAllocationCallbacks *allocator,
+    VkPipelineLayout *layout)
 {
     VkResult result;
     object_entry set = {0};
@@ -431,8 +440,9 @@ static void check_pipeline(const VkComputePipelineCreateInfo *info)
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateComputePipelines(
-    VkDevice device, VkPipelineCache cache, uint32_t count, const VkComputePipelineCreateInfo *infos,
-    const VkAllocationCallbacks *allocator, VkPipeline *pipelines)
+    VkDevice device, VkPipelineCache cache, uint32_t count,
+    const VkComputePipelineCreateInfo *infos, const VkAllocationCallbacks *allocator,
+    VkPipeline *pipelines)
 {
     VkResult result;
     if (fails("vkCreateComputePipelines", &result)) {
@@ -468,8 +478,8 @@ static bool is_skipped(uint64_t pipeline)
     return pipeline > GARBAGE_HANDLE && pipeline <= GARBAGE_HANDLE + watch.skipped;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL wrap_SetDebugUtilsObjectNameEXT(VkDevice device,
-                                                                      const VkDebugUtilsObjectNameInfoEXT *info)
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_SetDebugUtilsObjectNameEXT(
+    VkDevice device, const VkDebugUtilsObjectNameInfoEXT *info)
 {
     atomic_fetch_add(&counts.calls, 1);
     if (info->objectType == VK_OBJECT_TYPE_PIPELINE && is_skipped(info->objectHandle)) {
@@ -486,28 +496,31 @@ static VKAPI_ATTR void VKAPI_CALL wrap_DestroyPipeline(VkDevice device, VkPipeli
     }
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL wrap_GetPipelineCacheData(VkDevice device, VkPipelineCache cache,
-                                                                size_t *size, void *data)
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_GetPipelineCacheData(VkDevice device,
+                                                                VkPipelineCache cache, size_t *size,
+                                                                void *data)
 {
     VkResult result;
     return fails("vkGetPipelineCacheData", &result) ? result
-                                                    : real.GetPipelineCacheData(device, cache, size, data);
+                                                    : real.GetPipelineCacheData(device, cache, size,
+                                                                                data);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL wrap_MergePipelineCaches(VkDevice device, VkPipelineCache into,
-                                                               uint32_t count, const VkPipelineCache *caches)
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_MergePipelineCaches(VkDevice device,
+                                                               VkPipelineCache into, uint32_t count,
+                                                               const VkPipelineCache *caches)
 {
     VkResult result;
     return fails("vkMergePipelineCaches", &result) ? result
-                                                   : real.MergePipelineCaches(device, into, count, caches);
+                                                   : real.MergePipelineCaches(device, into, count,
+                                                                              caches);
 }
 
 /* ---- descriptors ---- */
 
-static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateDescriptorPool(VkDevice device,
-                                                                const VkDescriptorPoolCreateInfo *info,
-                                                                const VkAllocationCallbacks *allocator,
-                                                                VkDescriptorPool *pool)
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateDescriptorPool(
+    VkDevice device, const VkDescriptorPoolCreateInfo *info, const VkAllocationCallbacks *allocator,
+    VkDescriptorPool *pool)
 {
     VkResult result;
     if (fails("vkCreateDescriptorPool", &result)) {
@@ -528,7 +541,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateDescriptorPool(VkDevice device,
     return result;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL wrap_ResetDescriptorPool(VkDevice device, VkDescriptorPool pool,
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_ResetDescriptorPool(VkDevice device,
+                                                               VkDescriptorPool pool,
                                                                VkDescriptorPoolResetFlags flags)
 {
     interpose_note("vkResetDescriptorPool: pools have exact sizes and live as long as their sets");
@@ -551,9 +565,8 @@ static bool take_sets(const VkDescriptorSetAllocateInfo *info)
     return true;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL wrap_AllocateDescriptorSets(VkDevice device,
-                                                                  const VkDescriptorSetAllocateInfo *info,
-                                                                  VkDescriptorSet *sets)
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_AllocateDescriptorSets(
+    VkDevice device, const VkDescriptorSetAllocateInfo *info, VkDescriptorSet *sets)
 {
     VkResult result = VK_ERROR_OUT_OF_POOL_MEMORY;
     if (fails("vkAllocateDescriptorSets", &result) || !take_sets(info)) {
@@ -569,8 +582,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_AllocateDescriptorSets(VkDevice devic
     return result;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL wrap_FreeDescriptorSets(VkDevice device, VkDescriptorPool pool,
-                                                              uint32_t count, const VkDescriptorSet *sets)
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_FreeDescriptorSets(VkDevice device,
+                                                              VkDescriptorPool pool, uint32_t count,
+                                                              const VkDescriptorSet *sets)
 {
     for (uint32_t i = 0; i < count; i++) {
         (void)dies(INTERPOSE_DESCRIPTOR_SET, HANDLE(sets[i]));
@@ -591,11 +605,11 @@ static VKAPI_ATTR void VKAPI_CALL wrap_UpdateDescriptorSets(VkDevice device, uin
     real.UpdateDescriptorSets(device, write_count, writes, copy_count, copies);
 }
 
-static VKAPI_ATTR void VKAPI_CALL wrap_UpdateDescriptorSetWithTemplate(VkDevice device, VkDescriptorSet set,
-                                                                       VkDescriptorUpdateTemplate update,
-                                                                       const void *data)
+static VKAPI_ATTR void VKAPI_CALL wrap_UpdateDescriptorSetWithTemplate(
+    VkDevice device, VkDescriptorSet set, VkDescriptorUpdateTemplate update, const void *data)
 {
-    interpose_note("vkUpdateDescriptorSetWithTemplate: offsets and ranges are not checked on this path");
+    interpose_note(
+        "vkUpdateDescriptorSetWithTemplate: offsets and ranges are not checked on this path");
     real.UpdateDescriptorSetWithTemplate(device, set, update, data);
 }
 
@@ -605,12 +619,12 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_ResetCommandPool(VkDevice device, VkC
                                                             VkCommandPoolResetFlags flags)
 {
     VkResult result;
-    return fails("vkResetCommandPool", &result) ? result : real.ResetCommandPool(device, pool, flags);
+    return fails("vkResetCommandPool", &result) ? result
+                                                : real.ResetCommandPool(device, pool, flags);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL wrap_AllocateCommandBuffers(VkDevice device,
-                                                                  const VkCommandBufferAllocateInfo *info,
-                                                                  VkCommandBuffer *buffers)
+static VKAPI_ATTR VkResult VKAPI_CALL wrap_AllocateCommandBuffers(
+    VkDevice device, const VkCommandBufferAllocateInfo *info, VkCommandBuffer *buffers)
 {
     VkResult result;
     if (fails("vkAllocateCommandBuffers", &result)) {
@@ -626,7 +640,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_AllocateCommandBuffers(VkDevice devic
     return result;
 }
 
-static VKAPI_ATTR void VKAPI_CALL wrap_FreeCommandBuffers(VkDevice device, VkCommandPool pool, uint32_t count,
+static VKAPI_ATTR void VKAPI_CALL wrap_FreeCommandBuffers(VkDevice device, VkCommandPool pool,
+                                                          uint32_t count,
                                                           const VkCommandBuffer *buffers)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -639,7 +654,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_BeginCommandBuffer(VkCommandBuffer co
                                                               const VkCommandBufferBeginInfo *info)
 {
     VkResult result;
-    return fails("vkBeginCommandBuffer", &result) ? result : real.BeginCommandBuffer(commands, info);
+    return fails("vkBeginCommandBuffer", &result) ? result
+                                                  : real.BeginCommandBuffer(commands, info);
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_EndCommandBuffer(VkCommandBuffer commands)
@@ -653,7 +669,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_QueueSubmit(VkQueue queue, uint32_t c
 {
     VkResult result;
     atomic_fetch_add(&counts.submits, 1);
-    return fails("vkQueueSubmit", &result) ? result : real.QueueSubmit(queue, count, submits, fence);
+    return fails("vkQueueSubmit", &result) ? result
+                                           : real.QueueSubmit(queue, count, submits, fence);
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_QueueWaitIdle(VkQueue queue)
@@ -677,7 +694,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_WaitForFences(VkDevice device, uint32
     VkResult result;
     atomic_fetch_add(&counts.waits, 1);
     return fails("vkWaitForFences", &result) ? result
-                                             : real.WaitForFences(device, count, fences, all, timeout);
+                                             : real.WaitForFences(device, count, fences, all,
+                                                                  timeout);
 }
 
 static void command(atomic_uint_fast64_t *kind)
@@ -689,7 +707,8 @@ static void command(atomic_uint_fast64_t *kind)
     }
 }
 
-static VKAPI_ATTR void VKAPI_CALL wrap_CmdBindPipeline(VkCommandBuffer commands, VkPipelineBindPoint point,
+static VKAPI_ATTR void VKAPI_CALL wrap_CmdBindPipeline(VkCommandBuffer commands,
+                                                       VkPipelineBindPoint point,
                                                        VkPipeline pipeline)
 {
     command(&counts.pipeline_binds);
@@ -698,9 +717,11 @@ static VKAPI_ATTR void VKAPI_CALL wrap_CmdBindPipeline(VkCommandBuffer commands,
 
 static VKAPI_ATTR void VKAPI_CALL wrap_CmdBindDescriptorSets(VkCommandBuffer commands,
                                                              VkPipelineBindPoint point,
-                                                             VkPipelineLayout layout, uint32_t first,
-                                                             uint32_t count, const VkDescriptorSet *sets,
-                                                             uint32_t offset_count, const uint32_t *offsets)
+                                                             VkPipelineLayout layout,
+                                                             uint32_t first, uint32_t count,
+                                                             const VkDescriptorSet *sets,
+                                                             uint32_t offset_count,
+                                                             const uint32_t *offsets)
 {
     command(&counts.set_binds);
     if (interpose_is_floor()) {
@@ -709,7 +730,8 @@ static VKAPI_ATTR void VKAPI_CALL wrap_CmdBindDescriptorSets(VkCommandBuffer com
     real.CmdBindDescriptorSets(commands, point, layout, first, count, sets, offset_count, offsets);
 }
 
-static VKAPI_ATTR void VKAPI_CALL wrap_CmdPushConstants(VkCommandBuffer commands, VkPipelineLayout layout,
+static VKAPI_ATTR void VKAPI_CALL wrap_CmdPushConstants(VkCommandBuffer commands,
+                                                        VkPipelineLayout layout,
                                                         VkShaderStageFlags stages, uint32_t offset,
                                                         uint32_t size, const void *values)
 {
@@ -730,32 +752,35 @@ static VKAPI_ATTR void VKAPI_CALL wrap_CmdDispatch(VkCommandBuffer commands, uin
     real.CmdDispatch(commands, x, y, z);
 }
 
-static VKAPI_ATTR void VKAPI_CALL wrap_CmdDispatchIndirect(VkCommandBuffer commands, VkBuffer buffer,
-                                                           VkDeviceSize offset)
+static VKAPI_ATTR void VKAPI_CALL wrap_CmdDispatchIndirect(VkCommandBuffer commands,
+                                                           VkBuffer buffer, VkDeviceSize offset)
 {
     command(&counts.dispatches);
     real.CmdDispatchIndirect(commands, buffer, offset);
 }
 
 static VKAPI_ATTR void VKAPI_CALL wrap_CmdPipelineBarrier(
-    VkCommandBuffer commands, VkPipelineStageFlags src, VkPipelineStageFlags dst, VkDependencyFlags flags,
-    uint32_t memory_count, const VkMemoryBarrier *memory, uint32_t buffer_count,
-    const VkBufferMemoryBarrier *buffers, uint32_t image_count, const VkImageMemoryBarrier *images)
+    VkCommandBuffer commands, VkPipelineStageFlags src, VkPipelineStageFlags dst,
+    VkDependencyFlags flags, uint32_t memory_count, const VkMemoryBarrier *memory,
+    uint32_t buffer_count, const VkBufferMemoryBarrier *buffers, uint32_t image_count,
+    const VkImageMemoryBarrier *images)
 {
     command(&counts.barriers);
     real.CmdPipelineBarrier(commands, src, dst, flags, memory_count, memory, buffer_count, buffers,
                             image_count, images);
 }
 
-static VKAPI_ATTR void VKAPI_CALL wrap_CmdCopyBuffer(VkCommandBuffer commands, VkBuffer from, VkBuffer to,
-                                                     uint32_t count, const VkBufferCopy *regions)
+static VKAPI_ATTR void VKAPI_CALL wrap_CmdCopyBuffer(VkCommandBuffer commands, VkBuffer from,
+                                                     VkBuffer to, uint32_t count,
+                                                     const VkBufferCopy *regions)
 {
     command(NULL);
     real.CmdCopyBuffer(commands, from, to, count, regions);
 }
 
 static VKAPI_ATTR void VKAPI_CALL wrap_CmdFillBuffer(VkCommandBuffer commands, VkBuffer buffer,
-                                                     VkDeviceSize offset, VkDeviceSize size, uint32_t data)
+                                                     VkDeviceSize offset, VkDeviceSize size,
+                                                     uint32_t data)
 {
     command(NULL);
     real.CmdFillBuffer(commands, buffer, offset, size, data);
@@ -777,8 +802,8 @@ static VKAPI_ATTR void VKAPI_CALL wrap_CmdResetQueryPool(VkCommandBuffer command
 }
 
 static VKAPI_ATTR void VKAPI_CALL wrap_CmdWriteTimestamp(VkCommandBuffer commands,
-                                                         VkPipelineStageFlagBits stage, VkQueryPool pool,
-                                                         uint32_t query)
+                                                         VkPipelineStageFlagBits stage,
+                                                         VkQueryPool pool, uint32_t query)
 {
     command(NULL);
     real.CmdWriteTimestamp(commands, stage, pool, query);
@@ -786,7 +811,8 @@ static VKAPI_ATTR void VKAPI_CALL wrap_CmdWriteTimestamp(VkCommandBuffer command
 
 /* ---- the table ---- */
 
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL wrap_GetDeviceProcAddr(VkDevice device, const char *name);
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL wrap_GetDeviceProcAddr(VkDevice device,
+                                                                       const char *name);
 
 static PFN_vkVoidFunction find(const char *name)
 {
@@ -801,7 +827,8 @@ static PFN_vkVoidFunction find(const char *name)
             return table[i].function;
         }
     }
-    if (strcmp(name, "vkSetDebugUtilsObjectNameEXT") == 0 && real.SetDebugUtilsObjectNameEXT != NULL) {
+    if (strcmp(name, "vkSetDebugUtilsObjectNameEXT") == 0 &&
+        real.SetDebugUtilsObjectNameEXT != NULL) {
         return (PFN_vkVoidFunction)wrap_SetDebugUtilsObjectNameEXT;
     }
     if (strcmp(name, "vkGetPhysicalDeviceProperties2KHR") == 0) {
@@ -813,7 +840,8 @@ static PFN_vkVoidFunction find(const char *name)
     return NULL;
 }
 
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL wrap_GetDeviceProcAddr(VkDevice device, const char *name)
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL wrap_GetDeviceProcAddr(VkDevice device,
+                                                                       const char *name)
 {
     PFN_vkVoidFunction found = find(name);
     return found != NULL ? found : real.GetDeviceProcAddr(device, name);
@@ -885,8 +913,8 @@ const char *interpose_object_name(interpose_object object)
 {
     static const char *const names[INTERPOSE_OBJECT_COUNT] = {
         "instance", "device", "shader module", "pipeline", "pipeline cache", "pipeline layout",
-        "descriptor set layout", "descriptor pool", "descriptor set", "buffer", "memory", "command pool",
-        "command buffer", "fence", "query pool"};
+        "descriptor set layout", "descriptor pool", "descriptor set", "buffer", "memory",
+        "command pool", "command buffer", "fence", "query pool"};
     return object < INTERPOSE_OBJECT_COUNT ? names[object] : "object";
 }
 

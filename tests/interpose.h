@@ -1,14 +1,15 @@
-/* A Vulkan function table between a rhumb context and the real driver. It counts what the context (and
- * tools/gpu around it) does, can report the smallest device that rhumb is right on and check that nothing
- * beyond that device is used, and can make a chosen call fail.
+/* A Vulkan function table between a rhumb context and the real driver. It counts what the context
+ * (and tools/gpu around it) does, can report the smallest device that rhumb is right on and check
+ * that nothing beyond that device is used, and can make a chosen call fail.
  *
  *     interpose_start(real_get_instance_proc_addr, INTERPOSE_FLOOR);
  *     info.get_instance_proc_addr = interpose_get_instance_proc_addr;
  *     ... interpose_counts, interpose_violation_count ...
  *
- * Vulkan entry points carry no user pointer, so the state is one static of the test program. Instances and
- * devices of several drivers may be open at the same time: the real functions are the loader's.
- * Thread-safety: the entry points, as Vulkan's; interpose_* while no other thread is in one.
+ * Vulkan entry points carry no user pointer, so the state is one static of the test program.
+ * Instances and devices of several drivers may be open at the same time: the real functions are the
+ * loader's. Thread-safety: the entry points, as Vulkan's; interpose_* while no other thread is in
+ * one.
  */
 #ifndef RHUMB_TESTS_INTERPOSE_H
 #define RHUMB_TESTS_INTERPOSE_H
@@ -56,9 +57,9 @@ typedef struct interpose_counts {
 
 typedef enum interpose_mode {
     INTERPOSE_PLAIN, /* the device as it is */
-    INTERPOSE_FLOOR, /* Vulkan 1.1, 128 invocations, 16 KiB shared, 128-byte push constants, 4 storage
-                        buffers, 128 MiB ranges, alignment 256, no extension, no feature, no subgroup
-                        arithmetic; each use beyond that is a violation */
+    INTERPOSE_FLOOR, /* Vulkan 1.1, 128 invocations, 16 KiB shared, 128-byte push constants, 4
+                        storage buffers, 128 MiB ranges, alignment 256, no extension, no feature,
+                        no subgroup arithmetic; each use beyond that is a violation */
 } interpose_mode;
 
 /* Begins anew: zero counts, no failure, no violation. Objects of an earlier start must be gone. */
@@ -80,15 +81,15 @@ void interpose_fail(const char *function, uint32_t nth, VkResult result);
 /* Calls of the chosen function since interpose_fail. */
 uint32_t interpose_fail_calls(void);
 
-/* On: pipelines are looked at and counted, but not given to the driver (their handles are no handles: nothing
- * may be recorded with them). Makes wide tables of plans cheap. Begins off. */
+/* On: pipelines are looked at and counted, but not given to the driver (their handles are no
+ * handles: nothing may be recorded with them). Makes wide tables of plans cheap. Begins off. */
 void interpose_skip_compilation(bool on);
 
 /* What the shader of the newest pipeline has after specialisation. */
 spirv_facts interpose_newest_pipeline(void);
 
-/* Descriptor pools refuse what goes beyond the sizes they were declared with (drivers may be lenient).
- * Always on. */
+/* Descriptor pools refuse what goes beyond the sizes they were declared with (drivers may be
+ * lenient). Always on. */
 
 /* A use beyond the floor, or a handle destroyed that was not created through the table. */
 uint32_t interpose_violation_count(void);

@@ -132,12 +132,14 @@ void interpose_check_device(const VkDeviceCreateInfo *info)
         size_t bytes = feature_bytes(s->sType);
         if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2) {
             if (any_feature(&((const VkPhysicalDeviceFeatures2 *)(const void *)s)->features)) {
-                interpose_note("VkPhysicalDeviceFeatures2 enables a feature that the device does not have");
+                interpose_note(
+                    "VkPhysicalDeviceFeatures2 enables a feature that the device does not have");
             }
         }
         for (size_t i = sizeof *s; i < bytes; i++) {
             if (((const char *)s)[i] != 0) {
-                interpose_note("feature struct %d enables what the device does not have", (int)s->sType);
+                interpose_note("feature struct %d enables what the device does not have",
+                               (int)s->sType);
                 break;
             }
         }
@@ -146,7 +148,8 @@ void interpose_check_device(const VkDeviceCreateInfo *info)
 
 static bool is_storage(VkDescriptorType type)
 {
-    return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER || type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
+    return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER ||
+           type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
 }
 
 void interpose_check_set_layout(const VkDescriptorSetLayoutCreateInfo *info)
@@ -159,7 +162,8 @@ void interpose_check_set_layout(const VkDescriptorSetLayoutCreateInfo *info)
     }
 }
 
-void interpose_check_pipeline_layout(const VkPipelineLayoutCreateInfo *info, uint32_t storage_buffers)
+void interpose_check_pipeline_layout(const VkPipelineLayoutCreateInfo *info,
+                                     uint32_t storage_buffers)
 {
     if (storage_buffers > FLOOR_STORAGE_BUFFERS) {
         interpose_note("pipeline layout has %u storage buffers, the device %u", storage_buffers,
@@ -174,27 +178,30 @@ void interpose_check_pipeline_layout(const VkPipelineLayoutCreateInfo *info, uin
     }
 }
 
-static void check_descriptors(const spirv_facts *facts, const VkDescriptorSetLayoutBinding *bindings,
-                              uint32_t binding_count)
+static void check_descriptors(const spirv_facts *facts,
+                              const VkDescriptorSetLayoutBinding *bindings, uint32_t binding_count)
 {
     for (uint32_t i = 0; i < facts->descriptor_count; i++) {
         const spirv_descriptor *d = &facts->descriptors[i];
         uint32_t have = 0;
         for (uint32_t j = 0; j < binding_count; j++) {
-            if (bindings[j].binding == d->binding && is_storage(bindings[j].descriptorType) == d->storage) {
+            if (bindings[j].binding == d->binding &&
+                is_storage(bindings[j].descriptorType) == d->storage) {
                 have = bindings[j].descriptorCount;
             }
         }
         if (d->set != 0 || d->count > have) {
-            interpose_note("shader declares set %u binding %u with %u %s buffers, its layout has %u",
-                           d->set, d->binding, d->count, d->storage ? "storage" : "uniform", have);
+            interpose_note(
+                "shader declares set %u binding %u with %u %s buffers, its layout has %u",
+                d->set, d->binding, d->count, d->storage ? "storage" : "uniform", have);
         }
     }
 }
 
 static void check_facts(const VkComputePipelineCreateInfo *info, const spirv_facts *facts)
 {
-    uint64_t invocations = (uint64_t)facts->local_size[0] * facts->local_size[1] * facts->local_size[2];
+    uint64_t invocations = (uint64_t)facts->local_size[0] * facts->local_size[1] *
+                           facts->local_size[2];
     for (uint32_t i = 0; i < facts->capability_count; i++) {
         uint32_t capability = facts->capabilities[i];
         if (capability != SPIRV_CAPABILITY_SHADER && capability != SPIRV_CAPABILITY_MATRIX) {
@@ -222,12 +229,13 @@ static void check_facts(const VkComputePipelineCreateInfo *info, const spirv_fac
     }
 }
 
-void interpose_check_pipeline(const VkComputePipelineCreateInfo *info, const uint32_t *words, size_t count,
-                              const VkDescriptorSetLayoutBinding *bindings, uint32_t binding_count,
-                              spirv_facts *facts)
+void interpose_check_pipeline(const VkComputePipelineCreateInfo *info, const uint32_t *words,
+                              size_t count, const VkDescriptorSetLayoutBinding *bindings,
+                              uint32_t binding_count, spirv_facts *facts)
 {
     char message[160];
-    if (!spirv_read_facts(words, count, info->stage.pSpecializationInfo, facts, message, sizeof message)) {
+    if (!spirv_read_facts(words, count, info->stage.pSpecializationInfo, facts, message,
+                          sizeof message)) {
         interpose_note("%s", message);
         return;
     }
@@ -239,17 +247,19 @@ void interpose_check_pipeline(const VkComputePipelineCreateInfo *info, const uin
 
 static void check_buffer(VkDescriptorType type, const VkDescriptorBufferInfo *buffer)
 {
-    uint64_t limit = is_storage(type) ? (uint64_t)FLOOR_STORAGE_RANGE : (uint64_t)FLOOR_UNIFORM_RANGE;
+    uint64_t limit = is_storage(type) ? (uint64_t)FLOOR_STORAGE_RANGE
+                                      : (uint64_t)FLOOR_UNIFORM_RANGE;
     if (buffer->offset % FLOOR_ALIGNMENT != 0) {
-        interpose_note("descriptor offset %llu is no multiple of %u", (unsigned long long)buffer->offset,
-                       (unsigned)FLOOR_ALIGNMENT);
+        interpose_note("descriptor offset %llu is no multiple of %u",
+                       (unsigned long long)buffer->offset, (unsigned)FLOOR_ALIGNMENT);
     }
     if (buffer->range == VK_WHOLE_SIZE) {
-        interpose_note("descriptor range is VK_WHOLE_SIZE: nothing proves that it is within %llu bytes",
-                       (unsigned long long)limit);
+        interpose_note(
+            "descriptor range is VK_WHOLE_SIZE: nothing proves that it is within %llu bytes",
+            (unsigned long long)limit);
     } else if (buffer->range > limit) {
-        interpose_note("descriptor range %llu is above %llu bytes", (unsigned long long)buffer->range,
-                       (unsigned long long)limit);
+        interpose_note("descriptor range %llu is above %llu bytes",
+                       (unsigned long long)buffer->range, (unsigned long long)limit);
     }
 }
 
@@ -266,7 +276,8 @@ void interpose_check_dynamic_offsets(uint32_t count, const uint32_t *offsets)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (offsets[i] % FLOOR_ALIGNMENT != 0) {
-            interpose_note("dynamic offset %u is no multiple of %u", offsets[i], (unsigned)FLOOR_ALIGNMENT);
+            interpose_note("dynamic offset %u is no multiple of %u", offsets[i],
+                           (unsigned)FLOOR_ALIGNMENT);
         }
     }
 }

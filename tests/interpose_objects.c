@@ -27,7 +27,8 @@ static void *copy_of(const object_entry *entry, size_t element)
 
 static size_t element_of(interpose_object type)
 {
-    return type == INTERPOSE_SHADER_MODULE ? sizeof(uint32_t) : sizeof(VkDescriptorSetLayoutBinding);
+    return type == INTERPOSE_SHADER_MODULE ? sizeof(uint32_t)
+                                           : sizeof(VkDescriptorSetLayoutBinding);
 }
 
 void objects_reset(void)

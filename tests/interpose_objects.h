@@ -1,5 +1,5 @@
-/* The objects that were created through the table: which are alive, what they belong to, and what later
- * checks need of them. One table, one lock. */
+/* The objects that were created through the table: which are alive, what they belong to, and what
+ * later checks need of them. One table, one lock. */
 #ifndef RHUMB_TESTS_INTERPOSE_OBJECTS_H
 #define RHUMB_TESTS_INTERPOSE_OBJECTS_H
 

@@ -17,10 +17,11 @@ void interpose_floor_features2(VkPhysicalDeviceFeatures2 *features);
 /* What a call may ask for on the floor; each notes violations. */
 void interpose_check_device(const VkDeviceCreateInfo *info);
 void interpose_check_set_layout(const VkDescriptorSetLayoutCreateInfo *info);
-void interpose_check_pipeline_layout(const VkPipelineLayoutCreateInfo *info, uint32_t storage_buffers);
-void interpose_check_pipeline(const VkComputePipelineCreateInfo *info, const uint32_t *words, size_t count,
-                              const VkDescriptorSetLayoutBinding *bindings, uint32_t binding_count,
-                              spirv_facts *facts);
+void interpose_check_pipeline_layout(const VkPipelineLayoutCreateInfo *info,
+                                     uint32_t storage_buffers);
+void interpose_check_pipeline(const VkComputePipelineCreateInfo *info, const uint32_t *words,
+                              size_t count, const VkDescriptorSetLayoutBinding *bindings,
+                              uint32_t binding_count, spirv_facts *facts);
 void interpose_check_writes(uint32_t count, const VkWriteDescriptorSet *writes);
 void interpose_check_dynamic_offsets(uint32_t count, const uint32_t *offsets);
 void interpose_check_push(uint32_t offset, uint32_t size);

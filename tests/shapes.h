@@ -1,5 +1,5 @@
-/* Runs one row of a shape table on a profile and compares with the double-precision reference. Rows are
- * designated initialisers: every field that is left out is the ordinary case. */
+/* Runs one row of a shape table on a profile and compares with the double-precision reference. Rows
+ * are designated initialisers: every field that is left out is the ordinary case. */
 #ifndef RHUMB_TESTS_SHAPES_H
 #define RHUMB_TESTS_SHAPES_H
 
@@ -10,14 +10,15 @@ typedef enum shape_positions {
     SHAPE_ARANGE,    /* dispatch.q_offset + row, no view */
     SHAPE_SHARED,    /* view [L]: position_first + row */
     SHAPE_PER_BATCH, /* view [B, L]: another start in each batch entry */
-    SHAPE_LEFT_PAD,  /* view [B, L]: batch entry b is padded by b rows on the left, with position 0 */
+    SHAPE_LEFT_PAD,  /* view [B, L]: batch entry b is padded by b rows on the left, with position
+                        0 */
     SHAPE_JUMPS,     /* view [B, L]: gaps of up to 1000 */
     SHAPE_REPEATS,   /* view [B, L]: each position three times */
     SHAPE_NEGATIVE,  /* view [B, L]: from -L/2 on */
     SHAPE_ANYWHERE,  /* view [B, L]: any int32, the ends first */
     SHAPE_REVERSED,  /* view [B, L]: falling */
-    SHAPE_GRID,      /* view [axes, L]: row and column of a grid that is position_first wide; row L of a third
-                        axis */
+    SHAPE_GRID,      /* view [axes, L]: row and column of a grid that is position_first wide; row L
+                        of a third axis */
     SHAPE_APART,     /* view [axes, B, L]: each axis rises at a rate of its own */
 } shape_positions;
 
@@ -51,7 +52,8 @@ bool shape_run_rotate(harness *h, const rotate_shape *shape);
 /* What hides in keys that no row may see. */
 typedef enum shape_poison {
     SHAPE_CLEAN,
-    SHAPE_NAN_HIDDEN,  /* NaN in K and V of keys that no row of the batch entry sees, and beyond k_length */
+    SHAPE_NAN_HIDDEN,  /* NaN in K and V of keys that no row of the batch entry sees, and beyond
+                          k_length */
     SHAPE_INF_HIDDEN,  /* infinities there */
     SHAPE_NAN_LAST,    /* NaN in the last visible key too: rows that see it are not compared */
 } shape_poison;
@@ -92,9 +94,10 @@ typedef struct attention_shape {
     bool by_position;        /* mask_order POSITION with both position views */
     shape_positions positions;
     int32_t position_first;
-    bool lengths;            /* a LENGTHS view: batch entry b has k_rows - 3 b keys (at least 1), q_rows - b
-                                rows, and q_offset as given or unset */
-    bool lengths_beyond;     /* entry 0 asks for more keys and rows than there are: clamped and counted */
+    bool lengths;            /* a LENGTHS view: batch entry b has k_rows - 3 b keys (at least 1),
+                                q_rows - b rows, and q_offset as given or unset */
+    bool lengths_beyond;     /* entry 0 asks for more keys and rows than there are: clamped and
+                                counted */
     uint32_t rotary_dim;     /* not 0: Q is rotated inside */
     uint32_t rotary_offset;
     rhumb_pairing pairing;
@@ -117,15 +120,16 @@ void shape_make_attention(attention_run *run, const attention_shape *shape, uint
 void shape_free_attention(attention_run *run);
 
 /* Compares run->o with the reference, for whoever ran it by other means; `text` names the case. */
-bool shape_check_attention(harness *h, const attention_shape *shape, attention_run *run, const char *text);
+bool shape_check_attention(harness *h, const attention_shape *shape, attention_run *run,
+                           const char *text);
 
 /* Fills positions [B, L] and says how many batch entries the view has (1 for SHAPE_SHARED). */
 void shape_fill_positions(shape_positions kind, int32_t first, uint32_t batch, uint32_t rows,
                           int32_t *positions);
 
 /* Runs a table of `count` rows of `size` bytes. */
-#define SHAPE_RUN_ALL(h, run, table)                                                                   \
-    for (size_t shape_i = 0; shape_i < sizeof(table) / sizeof((table)[0]); shape_i++)                  \
+#define SHAPE_RUN_ALL(h, run, table)                                                               \
+    for (size_t shape_i = 0; shape_i < sizeof(table) / sizeof((table)[0]); shape_i++)              \
     (void)run(h, &(table)[shape_i])
 
 #endif

@@ -10,18 +10,20 @@
 /* Bound of one output element. u = 2^-24, S the logits, P the exact weights, A = sum P_j |v_j|.
  *
  *   logits   A dot product of D terms in f32 rounds D times. Rounding errors of different terms are
- *            independent and at most u each, so that their sum stays below 6 sqrt(D) u (six times the
- *            deviation of D errors of size u) of T_j = scale * sum |q k|; never above D u T_j. Folding the
- *            scale and log2(e) into Q or the sum: 4 u T_j. With Q rotated inside, each channel of Q is off
- *            by the rotation's bound, which goes through |k|. An error d_j of a logit moves the output by
- *            at most P_j d_j |v_j|, and through the denominator by P_j d_j |O|.
- *            Where all of Q and K are one number (SHAPE_ALL_64), every key goes through the same operations on
- *            the same numbers: whatever the logits are, they are equal, and d = 0.
- *   weights  exp2 is within (3 + 2 |x|) ulp in Vulkan, x = log2 of the weight, at most X = the range of
- *            the row's logits; the running rescale of each step is another exp2, and its arguments add up
- *            to at most X. With n steps: (3 (n + 1) + 4 X) 2 u relative for a weight, and the same for the
- *            denominator; X itself is rounded: X u.
- *   sums     Lk terms, and the same for the denominator, by the same rule as D: 2 min(Lk, 6 sqrt(Lk)) u.
+ *            independent and at most u each, so that their sum stays below 6 sqrt(D) u (six times
+ *            the deviation of D errors of size u) of T_j = scale * sum |q k|; never above D u T_j.
+ *            Folding the scale and log2(e) into Q or the sum: 4 u T_j. With Q rotated inside, each
+ *            channel of Q is off by the rotation's bound, which goes through |k|. An error d_j of a
+ *            logit moves the output by at most P_j d_j |v_j|, and through the denominator by
+ *            P_j d_j |O|. Where all of Q and K are one number (SHAPE_ALL_64), every key goes
+ *            through the same operations on the same numbers: whatever the logits are, they are
+ *            equal, and d = 0.
+ *   weights  exp2 is within (3 + 2 |x|) ulp in Vulkan, x = log2 of the weight, at most X = the
+ *            range of the row's logits; the running rescale of each step is another exp2, and its
+ *            arguments add up to at most X. With n steps: (3 (n + 1) + 4 X) 2 u relative for a
+ *            weight, and the same for the denominator; X itself is rounded: X u.
+ *   sums     Lk terms, and the same for the denominator, by the same rule as D:
+ *            2 min(Lk, 6 sqrt(Lk)) u.
  *   rest     division, final product: 4 u.
  *   output   one rounding to its format.
  */
@@ -41,18 +43,20 @@ static double rounding_steps(double terms)
 static void describe(const attention_shape *s, char *text, size_t size)
 {
     static const char *const variants[] = {"auto", "generic", "tile", "decode"};
-    snprintf(text, size,
-             "B%u H%u/%u Lq%u Lk%u D%u/%u %s/%s/%s>%s %s%s window %d:%d offset %d q_length %u k_length %u "
-             "%s%s R%u+%u scale %g rows %s%s%s%s values %d poison %d",
-             s->batch, s->heads, s->kv_heads, s->q_rows, s->k_rows, s->head_dim, s->value_dim,
-             harness_dtype_name(s->dtype_q), harness_dtype_name(s->dtype_k), harness_dtype_name(s->dtype_v),
-             harness_dtype_name(s->dtype_o), variants[s->variant], s->causal ? " causal" : "",
-             s->windowed ? (int)s->window_left : -1, s->windowed ? (int)s->window_right : -1,
-             s->offset_given ? (int)s->q_offset : -1, s->q_length, s->k_length,
-             s->by_position ? "by position" : "by index", s->lengths ? " lengths" : "", s->rotary_offset,
-             s->rotary_dim, (double)s->scale, s->layout_q.by_rows ? "r" : "h", s->layout_k.by_rows ? "r" : "h",
-             s->layout_v.by_rows ? "r" : "h", s->layout_o.by_rows ? "r" : "h", (int)s->values,
-             (int)s->poison);
+    snprintf(
+        text, size,
+        "B%u H%u/%u Lq%u Lk%u D%u/%u %s/%s/%s>%s %s%s window %d:%d offset %d q_length %u "
+        "k_length %u %s%s R%u+%u scale %g rows %s%s%s%s values %d poison %d",
+        s->batch, s->heads, s->kv_heads, s->q_rows, s->k_rows, s->head_dim, s->value_dim,
+        harness_dtype_name(s->dtype_q), harness_dtype_name(s->dtype_k),
+        harness_dtype_name(s->dtype_v), harness_dtype_name(s->dtype_o), variants[s->variant],
+        s->causal ? " causal" : "", s->windowed ? (int)s->window_left : -1,
+        s->windowed ? (int)s->window_right : -1, s->offset_given ? (int)s->q_offset : -1,
+        s->q_length, s->k_length, s->by_position ? "by position" : "by index",
+        s->lengths ? " lengths" : "", s->rotary_offset, s->rotary_dim, (double)s->scale,
+        s->layout_q.by_rows ? "r" : "h", s->layout_k.by_rows ? "r" : "h",
+        s->layout_v.by_rows ? "r" : "h", s->layout_o.by_rows ? "r" : "h", (int)s->values,
+        (int)s->poison);
 }
 
 static attention_shape with_defaults(const attention_shape *shape)
@@ -87,8 +91,8 @@ static int32_t q_length_of(const attention_shape *s, uint32_t b)
     return (int32_t)(s->q_length != 0 ? s->q_length : s->q_rows);
 }
 
-/* An offset that is row 0's position in the rotation of Q is no negative number: a dispatch with one is
- * refused, one from LENGTHS is clamped to 0. */
+/* An offset that is row 0's position in the rotation of Q is no negative number: a dispatch with
+ * one is refused, one from LENGTHS is clamped to 0. */
 static bool offset_is_clamped(const attention_shape *s)
 {
     return s->lengths && s->rotary_dim != 0 && s->positions == SHAPE_ARANGE && !s->by_position &&
@@ -118,7 +122,8 @@ static void make_values(attention_run *run, const attention_shape *s, harness_ra
     }
 }
 
-static void make_positions(harness_tensor *t, const attention_shape *s, uint32_t rows, int32_t first)
+static void make_positions(harness_tensor *t, const attention_shape *s, uint32_t rows,
+                           int32_t first)
 {
     uint32_t batch = s->positions == SHAPE_SHARED || s->positions == SHAPE_ARANGE ? 1 : s->batch;
     int32_t *positions = harness_alloc((size_t)batch * rows, sizeof *positions);
@@ -198,8 +203,9 @@ static size_t number_count(const attention_shape *s)
 
 static bool key_seen(const ref_attention *ref, uint64_t j, uint32_t b, uint32_t a)
 {
-    int64_t offset = ref->q_offsets[b] != REF_UNSET ? ref->q_offsets[b]
-                                                    : (int64_t)ref->k_lengths[b] - ref->q_lengths[b];
+    int64_t offset = ref->q_offsets[b] != REF_UNSET
+                         ? ref->q_offsets[b]
+                         : (int64_t)ref->k_lengths[b] - ref->q_lengths[b];
     int64_t pos_q = (int64_t)a + offset;
     int64_t pos_k = (int64_t)j;
     if ((int64_t)j >= ref->k_lengths[b] || (int64_t)a >= ref->q_lengths[b]) {
@@ -348,7 +354,8 @@ static void make_reference(const attention_run *run, const attention_shape *s, r
     }
     if (s->rotary_dim != 0) {
         ref_rope_init(rope, s->rotary_dim);
-        rope->pairing = s->pairing == RHUMB_PAIRING_HALF ? REF_PAIRING_HALF : REF_PAIRING_INTERLEAVED;
+        rope->pairing =
+            s->pairing == RHUMB_PAIRING_HALF ? REF_PAIRING_HALF : REF_PAIRING_INTERLEAVED;
         rope->rotary_offset = s->rotary_offset;
         ref->rotary = rope;
     }
@@ -358,7 +365,8 @@ static void make_reference(const attention_run *run, const attention_shape *s, r
 }
 
 /* Of one row: what the logit's error of key j can be, as in the comment above. */
-static double logit_error(const attention_shape *s, const ref_attention *ref, const double *q, const double *k)
+static double logit_error(const attention_shape *s, const ref_attention *ref, const double *q,
+                          const double *k)
 {
     double size = 0.0;
     double largest = 0.0;
@@ -372,8 +380,9 @@ static double logit_error(const attention_shape *s, const ref_attention *ref, co
         turned += fabs(k[d]);
     }
     size += s->rotary_dim != 0 ? largest * turned : 0.0; /* a turned channel is at most |x| + |y| */
-    return fabs(ref->scale) * ((rounding_steps(s->head_dim) + 4.0) * UNIT * size +
-                               (s->rotary_dim != 0 ? ROTATE_UNIT_ERROR * 2.0 * largest * turned : 0.0));
+    return fabs(ref->scale) *
+           ((rounding_steps(s->head_dim) + 4.0) * UNIT * size +
+            (s->rotary_dim != 0 ? ROTATE_UNIT_ERROR * 2.0 * largest * turned : 0.0));
 }
 
 typedef struct row_sums {
@@ -382,8 +391,9 @@ typedef struct row_sums {
     bool poisoned;
 } row_sums;
 
-static void row_bounds(const attention_shape *s, const ref_attention *ref, uint32_t b, uint32_t h, uint32_t a,
-                       const double *scores, double lse, const double *want, double *bound, row_sums *sums)
+static void row_bounds(const attention_shape *s, const ref_attention *ref, uint32_t b, uint32_t h,
+                       uint32_t a, const double *scores, double lse, const double *want,
+                       double *bound, row_sums *sums)
 {
     uint64_t kv = (uint64_t)b * s->kv_heads + (uint64_t)h * s->kv_heads / s->heads;
     const double *q = ref->q + (((uint64_t)b * s->heads + h) * s->q_rows + a) * s->head_dim;
@@ -405,8 +415,9 @@ static void row_bounds(const attention_shape *s, const ref_attention *ref, uint3
     sums->range = keys != 0 ? (highest - lowest) * LOG2_E : 0.0;
     /* beyond 150 a weight is below the smallest float and adds nothing, right or wrong */
     sums->range = sums->range > 150.0 ? 150.0 : sums->range;
-    relative = 2.0 * UNIT * (3.0 * (ceil(s->k_rows / KEYS_OF_A_STEP) + 1.0) + 5.0 * sums->range) * 2.0 +
-               2.0 * rounding_steps(s->k_rows) * UNIT + 4.0 * UNIT;
+    relative =
+        2.0 * UNIT * (3.0 * (ceil(s->k_rows / KEYS_OF_A_STEP) + 1.0) + 5.0 * sums->range) * 2.0 +
+        2.0 * rounding_steps(s->k_rows) * UNIT + 4.0 * UNIT;
     for (uint64_t j = 0; keys != 0 && j < s->k_rows; j++) {
         const double *v = ref->v + (kv * s->k_rows + j) * s->value_dim;
         double p, error;
@@ -431,21 +442,24 @@ static bool check_rows_beyond(harness *h, const attention_shape *s, const ref_at
 {
     harness_tensor canary;
     bool same = true;
-    harness_make_tensor(&canary, o->dtype, o->shape[0], o->shape[1], o->shape[2], o->shape[3], s->layout_o);
+    harness_make_tensor(&canary, o->dtype, o->shape[0], o->shape[1], o->shape[2], o->shape[3],
+                        s->layout_o);
     for (uint64_t i = 0; same && i < o->count; i++) {
         uint64_t at = harness_byte(o, i);
         uint64_t b = i / s->value_dim / s->q_rows / s->heads;
         if ((int64_t)(i / s->value_dim % s->q_rows) >= ref->q_lengths[b] &&
             memcmp(o->memory + at, canary.memory + at, harness_dtype_size(o->dtype)) != 0) {
-            same = harness_fail(h, "attention: %s: element %llu lies beyond q_length and was written", shape,
-                                (unsigned long long)i);
+            same =
+                harness_fail(h, "attention: %s: element %llu lies beyond q_length and was written",
+                             shape, (unsigned long long)i);
         }
     }
     harness_free_tensor(&canary);
     return same;
 }
 
-static bool check_status(harness *h, const attention_shape *s, attention_run *run, const char *shape)
+static bool check_status(harness *h, const attention_shape *s, attention_run *run,
+                         const char *shape)
 {
     double want = (s->lengths_beyond ? 2.0 : 0.0) + (offset_is_clamped(s) ? s->batch : 0.0);
     if (!s->lengths) {
@@ -453,8 +467,8 @@ static bool check_status(harness *h, const attention_shape *s, attention_run *ru
     }
     harness_load(&run->status);
     return run->status.values[0] == want ||
-           harness_fail(h, "attention: %s: status counts %g clamped lengths and offsets, want %g", shape,
-                        run->status.values[0], want);
+           harness_fail(h, "attention: %s: status counts %g clamped lengths and offsets, want %g",
+                        shape, run->status.values[0], want);
 }
 
 static bool compare(harness *h, const attention_shape *s, attention_run *run, const char *shape)
@@ -474,13 +488,14 @@ static bool compare(harness *h, const attention_shape *s, attention_run *run, co
     ref.lse = lse;
     ref.scores = scores;
     harness_load(&run->o);
-    passed = ref_attend(&ref) == 0 || harness_fail(h, "attention: %s: the reference refused it", shape);
+    passed =
+        ref_attend(&ref) == 0 || harness_fail(h, "attention: %s: the reference refused it", shape);
     for (uint64_t i = 0; passed && i < rows; i++) {
         uint32_t a = (uint32_t)(i % s->q_rows);
         uint32_t b = (uint32_t)(i / s->q_rows / s->heads);
         row_sums sums;
-        row_bounds(s, &ref, b, (uint32_t)(i / s->q_rows % s->heads), a, scores + i * s->k_rows, lse[i],
-                   want + i * s->value_dim, bound + i * s->value_dim, &sums);
+        row_bounds(s, &ref, b, (uint32_t)(i / s->q_rows % s->heads), a, scores + i * s->k_rows,
+                   lse[i], want + i * s->value_dim, bound + i * s->value_dim, &sums);
         for (uint32_t d = 0; d < s->value_dim; d++) {
             skip[i * s->value_dim + d] = (int64_t)a >= ref.q_lengths[b] || sums.poisoned;
         }
@@ -496,7 +511,8 @@ static bool compare(harness *h, const attention_shape *s, attention_run *run, co
     return passed;
 }
 
-bool shape_check_attention(harness *h, const attention_shape *shape, attention_run *run, const char *text)
+bool shape_check_attention(harness *h, const attention_shape *shape, attention_run *run,
+                           const char *text)
 {
     attention_shape s = with_defaults(shape);
     h->cases++;
@@ -515,7 +531,8 @@ bool shape_run_attention(harness *h, const attention_shape *shape)
     h->cases++;
     result = harness_run(h, &run.op);
     if (result != RHUMB_OK) {
-        passed = harness_fail(h, "attention: %s: %s: %s", text, rhumb_result_name(result), run.op.message);
+        passed = harness_fail(h, "attention: %s: %s: %s", text, rhumb_result_name(result),
+                              run.op.message);
     }
     passed = passed && compare(h, &s, &run, text);
     shape_free_attention(&run);

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Error of one rotated channel in f32. The bar of field test 12 is 1e-6 for the unit vector at every
- * position, which covers the phase (2^-32 turn), the polynomials and three roundings (3 * 2^-24). A
- * channel x c - y s scales it by |x| + |y| and the magnitude. One rounding to the output's format is
- * added. */
+/* Error of one rotated channel in f32. The bar of field test 12 is 1e-6 for the unit vector at
+ * every position, which covers the phase (2^-32 turn), the polynomials and three roundings (3 *
+ * 2^-24). A channel x c - y s scales it by |x| + |y| and the magnitude. One rounding to the
+ * output's format is added. */
 #define ROTATE_UNIT_ERROR 1e-6
 
 typedef struct rotate_run {
@@ -106,7 +106,8 @@ static void make_positions(rotate_run *run, const rotate_shape *s, uint32_t batc
     if (s->positions == SHAPE_ARANGE) {
         return;
     }
-    harness_make_tensor(&run->positions, RHUMB_I32, 1, axes, shared ? 1 : batch, s->rows, (harness_layout){0});
+    harness_make_tensor(&run->positions, RHUMB_I32, 1, axes, shared ? 1 : batch, s->rows,
+                        (harness_layout){0});
     for (uint64_t i = 0; i < run->positions.count; i++) {
         uint64_t axis = i / ((shared ? 1 : batch) * s->rows);
         uint64_t at = i % ((shared ? 1 : batch) * s->rows);
@@ -147,15 +148,17 @@ static void make_run(rotate_run *run, const rotate_shape *s)
         if (heads[i] == 0) {
             continue;
         }
-        harness_make_tensor(&run->in[i], s->dtype, batch, heads[i], s->rows, s->head_dim, s->layout);
+        harness_make_tensor(&run->in[i], s->dtype, batch, heads[i], s->rows, s->head_dim,
+                            s->layout);
         harness_fill_normal(&run->in[i], &r);
-        harness_make_tensor(&run->before[i], s->dtype, batch, heads[i], s->rows, s->head_dim, s->layout);
+        harness_make_tensor(&run->before[i], s->dtype, batch, heads[i], s->rows, s->head_dim,
+                            s->layout);
         memcpy(run->before[i].memory, run->in[i].memory, run->in[i].bytes);
         harness_load(&run->before[i]);
         (void)harness_add(&run->op, in_id[i], &run->in[i], s->in_place);
         if (!s->in_place) {
-            harness_make_tensor(&run->out[i], s->out_differs ? s->out_dtype : s->dtype, batch, heads[i],
-                                s->rows, s->head_dim, s->out_layout);
+            harness_make_tensor(&run->out[i], s->out_differs ? s->out_dtype : s->dtype, batch,
+                                heads[i], s->rows, s->head_dim, s->out_layout);
             (void)harness_add(&run->op, out_id[i], &run->out[i], true);
         }
     }
@@ -188,17 +191,21 @@ static const char *scheme_name(const rotate_run *run)
 
 static void describe(const rotate_run *run, const rotate_shape *s, char *text, size_t size)
 {
-    static const char *const positions[] = {"arange",   "[L]",      "[B,L]",    "left pad", "jumps", "repeats",
-                                            "negative", "anywhere", "reversed", "grid",     "apart"};
-    static const char *const pairings[] = {"interleaved", "half", "interleaved to half", "half per axis"};
-    snprintf(text, size,
-             "%s B%u H%u/%u L%u D%u R%u+%u %s %s%s%s positions %s from %d, rows %s pad %u offset %u, "
-             "factor %g magnitude %g length %u",
-             scheme_name(run), s->batch != 0 ? s->batch : 1, s->heads, s->kv_heads, s->rows, s->head_dim,
-             run->rotary.rope.rotary_offset, run->rotary.rope.rotary_dim, pairings[run->rotary.rope.pairing],
-             harness_dtype_name(s->dtype), s->in_place ? " in place" : "", s->inverse ? " inverse" : "",
-             positions[s->positions], (int)s->position_first, s->layout.by_rows ? "[B,L,H,D]" : "[B,H,L,D]",
-             s->layout.row_pad, s->layout.offset, s->factor, s->magnitude, s->q_length);
+    static const char *const positions[] = {"arange",   "[L]",     "[B,L]",    "left pad",
+                                            "jumps",    "repeats", "negative", "anywhere",
+                                            "reversed", "grid",    "apart"};
+    static const char *const pairings[] = {"interleaved", "half", "interleaved to half",
+                                           "half per axis"};
+    snprintf(
+        text, size,
+        "%s B%u H%u/%u L%u D%u R%u+%u %s %s%s%s positions %s from %d, rows %s pad %u offset %u, "
+        "factor %g magnitude %g length %u",
+        scheme_name(run), s->batch != 0 ? s->batch : 1, s->heads, s->kv_heads, s->rows, s->head_dim,
+        run->rotary.rope.rotary_offset, run->rotary.rope.rotary_dim,
+        pairings[run->rotary.rope.pairing], harness_dtype_name(s->dtype),
+        s->in_place ? " in place" : "", s->inverse ? " inverse" : "", positions[s->positions],
+        (int)s->position_first, s->layout.by_rows ? "[B,L,H,D]" : "[B,H,L,D]", s->layout.row_pad,
+        s->layout.offset, s->factor, s->magnitude, s->q_length);
 }
 
 /* The two channels of the window, and the pair, that make its channel `turned`. */
@@ -225,9 +232,10 @@ static uint32_t inputs_of(const ref_rope *rope, uint32_t turned, uint32_t from[2
     }
 }
 
-/* What a pair of XPos is multiplied by, and the relative error of that: Vulkan allows exp2(x) 3 + 2 |x| units
- * in the last place, and x carries three roundings. */
-static double growth_of(const verify_rotary *r, uint32_t pair, double position, bool keys, double *error)
+/* What a pair of XPos is multiplied by, and the relative error of that: Vulkan allows exp2(x) 3 + 2
+ * |x| units in the last place, and x carries three roundings. */
+static double growth_of(const verify_rotary *r, uint32_t pair, double position, bool keys,
+                        double *error)
 {
     double width = r->rope.rotary_dim;
     double zeta = (2.0 * pair + r->xpos.gamma * width) / ((1.0 + r->xpos.gamma) * width);
@@ -241,8 +249,9 @@ static double growth_of(const verify_rotary *r, uint32_t pair, double position, 
 }
 
 /* Bound of every element; channels that do not turn must be bit-identical. */
-static void bounds_of(const rotate_run *run, const rotate_shape *s, bool keys, const harness_tensor *in,
-                      const harness_tensor *out, const double *want, double *bound)
+static void bounds_of(const rotate_run *run, const rotate_shape *s, bool keys,
+                      const harness_tensor *in, const harness_tensor *out, const double *want,
+                      double *bound)
 {
     const ref_rope *rope = &run->rotary.rope;
     for (uint64_t i = 0; i < in->count; i++) {
@@ -265,29 +274,30 @@ static void bounds_of(const rotate_run *run, const rotate_shape *s, bool keys, c
 }
 
 /* Rows that the dispatch leaves out hold what was there. */
-static bool check_untouched(harness *h, const rotate_shape *s, const char *shape, harness_tensor *got,
-                            const harness_tensor *before)
+static bool check_untouched(harness *h, const rotate_shape *s, const char *shape,
+                            harness_tensor *got, const harness_tensor *before)
 {
     uint32_t length = s->q_length != 0 ? s->q_length : s->rows;
     uint64_t size = harness_dtype_size(got->dtype);
     harness_tensor canary;
     const uint8_t *want;
     bool same = true;
-    harness_make_tensor(&canary, got->dtype, got->shape[0], got->shape[1], got->shape[2], got->shape[3],
-                        s->in_place ? s->layout : s->out_layout);
+    harness_make_tensor(&canary, got->dtype, got->shape[0], got->shape[1], got->shape[2],
+                        got->shape[3], s->in_place ? s->layout : s->out_layout);
     want = s->in_place ? before->memory : canary.memory;
     for (uint64_t i = 0; same && i < got->count; i++) {
         uint64_t at = harness_byte(got, i);
         if (i / s->head_dim % s->rows >= length && memcmp(got->memory + at, want + at, size) != 0) {
-            same = harness_fail(h, "rotate: %s: element %llu lies beyond q_length and was written", shape,
-                                (unsigned long long)i);
+            same = harness_fail(h, "rotate: %s: element %llu lies beyond q_length and was written",
+                                shape, (unsigned long long)i);
         }
     }
     harness_free_tensor(&canary);
     return same;
 }
 
-static bool compare(harness *h, const rotate_shape *s, rotate_run *run, int which, const char *shape)
+static bool compare(harness *h, const rotate_shape *s, rotate_run *run, int which,
+                    const char *shape)
 {
     harness_tensor *out = s->in_place ? &run->in[which] : &run->out[which];
     const harness_tensor *in = &run->before[which];
@@ -332,7 +342,8 @@ bool shape_run_rotate(harness *h, const rotate_shape *s)
     h->cases++;
     result = harness_run(h, &run.op);
     if (result != RHUMB_OK) {
-        passed = harness_fail(h, "rotate: %s: %s: %s", shape, rhumb_result_name(result), run.op.message);
+        passed =
+            harness_fail(h, "rotate: %s: %s: %s", shape, rhumb_result_name(result), run.op.message);
     }
     for (int i = 0; passed && i < 2; i++) {
         if (run.in[i].count != 0) {

@@ -103,7 +103,8 @@ static const uint32_t *definition(reader *r, uint32_t id)
     return r->ids[id].op;
 }
 
-/* Word of the instruction that holds its result id, 0 if it has none among those that matter here. */
+/* Word of the instruction that holds its result id, 0 if it has none among those that matter
+ * here. */
 static uint32_t result_word(uint32_t code)
 {
     if (code == OP_EXT_INST_IMPORT || (code >= OP_TYPE_BOOL && code <= OP_TYPE_POINTER)) {
@@ -175,7 +176,8 @@ static uint64_t arithmetic_of(uint32_t code, uint64_t a, uint64_t b, bool *known
     case 134: return (uint32_t)a / (uint32_t)b;          /* OpUDiv */
     case 135: return (uint32_t)((int32_t)a / (int32_t)b); /* OpSDiv */
     case 137: return (uint32_t)a % (uint32_t)b;          /* OpUMod */
-    case 138:                                            /* OpSRem: operands here are not negative */
+    case 138:                                            /* OpSRem: operands here are not
+                                                            negative */
     case 139: return (uint32_t)((int32_t)a % (int32_t)b); /* OpSMod */
     case 168: return a == 0;                             /* OpLogicalNot */
     case 194: return (uint32_t)((uint32_t)a >> (b & 31)); /* OpShiftRightLogical */
@@ -235,7 +237,8 @@ static uint64_t value_of(reader *r, uint32_t id, uint32_t depth)
     }
 }
 
-static uint64_t member_offset(const reader *r, uint32_t struct_id, uint32_t member, uint64_t otherwise)
+static uint64_t member_offset(const reader *r, uint32_t struct_id, uint32_t member,
+                              uint64_t otherwise)
 {
     for (size_t at = 5; at < r->count; at += length(r->words + at)) {
         const uint32_t *op = r->words + at;
@@ -348,8 +351,8 @@ static void note_instruction(reader *r, const uint32_t *op, spirv_facts *facts)
     }
 }
 
-static void note_descriptor(reader *r, uint32_t variable, const uint32_t *pointee, uint32_t pointee_id,
-                            uint32_t storage_class, spirv_facts *facts)
+static void note_descriptor(reader *r, uint32_t variable, const uint32_t *pointee,
+                            uint32_t pointee_id, uint32_t storage_class, spirv_facts *facts)
 {
     spirv_descriptor *d = &facts->descriptors[facts->descriptor_count];
     uint32_t block = pointee_id;
@@ -400,7 +403,8 @@ static void resolve(reader *r, spirv_facts *facts)
 {
     for (size_t at = 5; at < r->count && !r->failed; at += length(r->words + at)) {
         const uint32_t *op = r->words + at;
-        bool composite = opcode(op) == OP_CONSTANT_COMPOSITE || opcode(op) == OP_SPEC_CONSTANT_COMPOSITE;
+        bool composite = opcode(op) == OP_CONSTANT_COMPOSITE ||
+                         opcode(op) == OP_SPEC_CONSTANT_COMPOSITE;
         if (opcode(op) == OP_VARIABLE) {
             note_variable(r, op, facts);
         } else if (opcode(op) == OP_EXECUTION_MODE_ID && op[2] == MODE_LOCAL_SIZE_ID) {
@@ -426,8 +430,9 @@ static void scan(reader *r, spirv_facts *facts)
     }
 }
 
-bool spirv_read_facts(const uint32_t *words, size_t count, const VkSpecializationInfo *specialization,
-                      spirv_facts *facts, char *message, size_t message_size)
+bool spirv_read_facts(const uint32_t *words, size_t count,
+                      const VkSpecializationInfo *specialization, spirv_facts *facts, char *message,
+                      size_t message_size)
 {
     reader r = {.words = words, .count = count, .specialization = specialization,
                 .message = message, .message_size = message_size};

@@ -1,6 +1,7 @@
 /* Reads of a SPIR-V compute module what a device's limits are about: capabilities, work group size,
- * shared memory, push constants, descriptors. Specialisation constants are resolved the way a driver
- * resolves them, so that the numbers are those of the pipeline and not of the module's defaults. */
+ * shared memory, push constants, descriptors. Specialisation constants are resolved the way a
+ * driver resolves them, so that the numbers are those of the pipeline and not of the module's
+ * defaults. */
 #ifndef RHUMB_TESTS_SPIRV_WORDS_H
 #define RHUMB_TESTS_SPIRV_WORDS_H
 
@@ -41,7 +42,8 @@ typedef struct spirv_facts {
     uint32_t capabilities[SPIRV_MAX_CAPABILITIES];
     uint32_t local_size[3];
     uint64_t shared_bytes;     /* all variables of the Workgroup storage class */
-    uint64_t push_bytes;       /* end of the last member of the push constant block, 0 without one */
+    uint64_t push_bytes;       /* end of the last member of the push constant block, 0 without
+                                  one */
     uint64_t glsl_used[2];     /* bit i: instruction i of GLSL.std.450 occurs */
     uint32_t no_contraction;   /* number of results decorated NoContraction */
     uint32_t barriers;         /* OpControlBarrier */
@@ -50,10 +52,11 @@ typedef struct spirv_facts {
     spirv_descriptor descriptors[SPIRV_MAX_DESCRIPTORS];
 } spirv_facts;
 
-/* `specialization` may be NULL (the defaults hold). False with a reason in `message` for words that are
- * no module or use what this reader does not know where a size depends on it. */
-bool spirv_read_facts(const uint32_t *words, size_t count, const VkSpecializationInfo *specialization,
-                      spirv_facts *facts, char *message, size_t message_size);
+/* `specialization` may be NULL (the defaults hold). False with a reason in `message` for words that
+ * are no module or use what this reader does not know where a size depends on it. */
+bool spirv_read_facts(const uint32_t *words, size_t count,
+                      const VkSpecializationInfo *specialization, spirv_facts *facts, char *message,
+                      size_t message_size);
 
 bool spirv_has_capability(const spirv_facts *facts, uint32_t capability);
 bool spirv_uses_glsl(const spirv_facts *facts, uint32_t instruction);

@@ -1,6 +1,7 @@
-/* Every kind of bad input: a documented error, one line that says what was wanted and what was there,
- * nothing recorded, written or left alive, and a context that works on. Each row changes one thing in a call
- * that is otherwise right; after each, a right operation runs and must give the right numbers. */
+/* Every kind of bad input: a documented error, one line that says what was wanted and what was
+ * there, nothing recorded, written or left alive, and a context that works on. Each row changes one
+ * thing in a call that is otherwise right; after each, a right operation runs and must give the
+ * right numbers. */
 #include "harness.h"
 #include "shapes.h"
 
@@ -10,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the rows change: everything of one right ROTATE (H 2, L 8, D 64, f32, Q -> Q_OUT, positions) and one
- * right ATTENTION (H 4 over 2, Lq 8, Lk 16, D 64). */
+/* What the rows change: everything of one right ROTATE (H 2, L 8, D 64, f32, Q -> Q_OUT, positions)
+ * and one right ATTENTION (H 4 over 2, Lq 8, Lk 16, D 64). */
 typedef struct fixture {
     harness h;
     rhumb_context *context;
@@ -25,7 +26,8 @@ typedef struct fixture {
     VkCommandBuffer commands;
 } fixture;
 
-enum { STORAGE = 131072, Q_AT = 0, OUT_AT = 8192, K_AT = 16384, V_AT = 32768, O_AT = 49152, POS_AT = 65536 };
+enum { STORAGE = 131072, Q_AT = 0, OUT_AT = 8192, K_AT = 16384, V_AT = 32768, O_AT = 49152,
+       POS_AT = 65536 };
 
 static void rotate_info(fixture *f, rhumb_plan_info *info)
 {
@@ -49,12 +51,12 @@ static void attend_info(fixture *f, rhumb_plan_info *info)
     info->head_dim = 64;
     info->max_q_length = 8;
     info->max_k_length = 16;
-    info->views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) | RHUMB_VIEW_BIT(RHUMB_VIEW_V) |
-                  RHUMB_VIEW_BIT(RHUMB_VIEW_O);
+    info->views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) |
+                  RHUMB_VIEW_BIT(RHUMB_VIEW_V) | RHUMB_VIEW_BIT(RHUMB_VIEW_O);
 }
 
-static void view_at(fixture *f, rhumb_view *v, rhumb_view_id id, rhumb_dtype dtype, uint64_t offset, uint64_t h,
-                    uint64_t l, uint64_t d)
+static void view_at(fixture *f, rhumb_view *v, rhumb_view_id id, rhumb_dtype dtype, uint64_t offset,
+                    uint64_t h, uint64_t l, uint64_t d)
 {
     rhumb_init_view(v, id, dtype, f->storage.buffer, STORAGE, 1, h, l, d);
     v->offset = offset;
@@ -75,7 +77,8 @@ static void attend_views(fixture *f, rhumb_view v[4])
     view_at(f, &v[3], RHUMB_VIEW_O, RHUMB_F32, O_AT, 4, 8, 64);
 }
 
-static void bindings_info(fixture *f, rhumb_bindings_info *info, const rhumb_view *views, uint32_t count)
+static void bindings_info(fixture *f, rhumb_bindings_info *info, const rhumb_view *views,
+                          uint32_t count)
 {
     rhumb_init_bindings_info(info);
     info->views = views;
@@ -91,7 +94,8 @@ typedef void (*change_views)(rhumb_bindings_info *info, rhumb_view *views);
 typedef void (*change_dispatch)(rhumb_dispatch *dispatch);
 
 /* query_plan must say what create_plan says. */
-static rhumb_result make_changed_plan(fixture *f, void (*base)(fixture *, rhumb_plan_info *), change_plan change)
+static rhumb_result make_changed_plan(fixture *f, void (*base)(fixture *, rhumb_plan_info *),
+                                      change_plan change)
 {
     rhumb_plan_info info;
     rhumb_plan_properties properties;
@@ -180,166 +184,203 @@ static rhumb_result attend_record(fixture *f, change_dispatch change)
 static const rhumb_header unknown_next = {.type = 4242, .struct_size = sizeof(rhumb_header)};
 #define NAN_DOUBLE ((double)NAN)
 
-#define PLAN_CHANGES(X)                                                                                \
-    X(rotate, rotary_dim_is_odd, f->rope.rotary_dim = 63, ARGUMENT, "rotary_dim", "63")                \
-    X(rotate, rotary_dim_is_zero, f->rope.rotary_dim = 0, ARGUMENT, "rotary_dim", "0")                 \
-    X(rotate, rotary_dim_is_above_head_dim, f->rope.rotary_dim = 128, ARGUMENT, "128", "64")           \
-    X(rotate, rotary_window_ends_beyond_the_head, (f->rope.rotary_dim = 64, f->rope.rotary_offset = 2),\
-      ARGUMENT, "rotary", "62")                                                                        \
-    X(rotate, rotary_offset_is_beyond_the_head, f->rope.rotary_offset = 64, ARGUMENT, "rotary_offset", "64") \
-    X(rotate, rotary_offset_wraps, (f->rope.rotary_dim = 4, f->rope.rotary_offset = 0xfffffffeu),      \
-      ARGUMENT, "rotary_offset", "4294967294")                                                         \
-    X(rotate, whole_odd_head_cannot_turn, info->head_dim = 63, ARGUMENT, "rotary_dim", "63")           \
-    X(rotate, base_is_zero, f->rope.base = 0.0, ARGUMENT, "base", "0")                                 \
-    X(rotate, base_is_negative, f->rope.base = -10000.0, ARGUMENT, "base", "-10000")                   \
-    X(rotate, base_is_nan, f->rope.base = NAN_DOUBLE, ARGUMENT, "base", "nan")                         \
-    X(rotate, base_is_infinite, f->rope.base = (double)INFINITY, ARGUMENT, "base", "inf")              \
-    X(rotate, factor_is_below_one,                                                                     \
-      (f->rope.scaling = RHUMB_ROPE_SCALING_LINEAR, f->rope.factor = 0.5), ARGUMENT, "factor", "0.5")  \
-    X(rotate, factor_is_nan, (f->rope.scaling = RHUMB_ROPE_SCALING_LINEAR, f->rope.factor = NAN_DOUBLE), \
-      ARGUMENT, "factor", "nan")                                                                       \
-    X(rotate, attention_factor_is_zero, f->rope.attention_factor = 0.0, ARGUMENT, "attention_factor", "0") \
-    X(rotate, attention_factor_is_nan, f->rope.attention_factor = NAN_DOUBLE, ARGUMENT,                \
-      "attention_factor", "nan")                                                                       \
-    X(rotate, attention_factor_is_no_float, f->rope.attention_factor = 1e300, ARGUMENT,                \
-      "attention_factor", "1e+300")                                                                    \
-    X(rotate, pairing_is_unknown, f->rope.pairing = (rhumb_pairing)7, ARGUMENT, "pairing", "7")        \
-    X(rotate, scaling_is_unknown, f->rope.scaling = (rhumb_rope_scaling)11, ARGUMENT, "scaling", "11") \
-    X(rotate, rotary_struct_has_a_wrong_type, f->rope.type = RHUMB_TYPE_VIEW, VERSION, "rotary", "9")  \
-    X(rotate, rotary_struct_is_larger, f->rope.struct_size += 8, VERSION, "rhumb_rope", "struct_size") \
-    X(rotate, rotary_struct_has_an_unknown_next, f->rope.next = &unknown_next, VERSION, "rhumb_rope", "4242") \
-    X(rotate, rotary_is_missing, info->rotary = NULL, ARGUMENT, "rotate", "rotary")                    \
-    X(rotate, info_has_a_wrong_type, info->type = RHUMB_TYPE_VIEW, VERSION, "rhumb_plan_info", "9")    \
-    X(rotate, info_is_larger, info->struct_size += 4, VERSION, "rhumb_plan_info", "struct_size")       \
-    X(rotate, info_ends_within_a_pointer, info->struct_size -= 4, VERSION, "rhumb_plan_info", "struct_size") \
-    X(rotate, info_is_smaller_than_a_header, info->struct_size = 8, VERSION, "rhumb_plan_info", "8")   \
-    X(rotate, info_has_an_unknown_next, info->next = &unknown_next, VERSION, "rhumb_plan_info", "4242")\
-    X(rotate, op_is_unknown, info->op = (rhumb_op)99, ARGUMENT, "op", "99")                            \
-    X(rotate, op_is_zero, info->op = (rhumb_op)0, ARGUMENT, "op", "0")                                 \
-    X(rotate, variant_is_unknown, info->variant = (rhumb_variant)77, ARGUMENT, "variant", "77")        \
-    X(rotate, variant_is_of_attention, info->variant = RHUMB_VARIANT_TILE, UNSUPPORTED, "rotate", "variant") \
-    X(rotate, heads_are_zero, info->heads = 0, ARGUMENT, "heads", "0")                                 \
-    X(rotate, head_dim_is_zero, info->head_dim = 0, ARGUMENT, "head_dim", "0")                         \
-    X(rotate, head_dim_is_above_576, info->head_dim = 578, ARGUMENT, "578", "576")                     \
-    X(rotate, max_q_length_is_zero, info->max_q_length = 0, ARGUMENT, "max_q_length", "0")             \
-    X(rotate, max_q_length_is_no_int32, info->max_q_length = 0xffffffffu, ARGUMENT, "max_q_length", "4294967295") \
-    X(rotate, neither_q_nor_k, info->views = RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_Q), ARGUMENT, "rotate", "Q") \
-    X(rotate, q_out_without_q,                                                                         \
-      info->views = RHUMB_VIEW_BIT(RHUMB_VIEW_K) | RHUMB_VIEW_BIT(RHUMB_VIEW_Q_OUT), ARGUMENT, "rotate", "Q_OUT") \
-    X(rotate, view_of_another_op, info->views |= RHUMB_VIEW_BIT(RHUMB_VIEW_V), ARGUMENT, "rotate", "V")\
-    X(rotate, view_bit_is_unknown, info->views |= 1u << 20, ARGUMENT, "rotate", "20")                  \
-    X(rotate, dtype_of_q_is_integer, info->dtype[RHUMB_VIEW_Q] = RHUMB_I32, ARGUMENT, "Q", "i32")      \
-    X(rotate, dtype_of_positions_is_float, info->dtype[RHUMB_VIEW_POSITIONS_Q] = RHUMB_F32, ARGUMENT,  \
-      "POSITIONS_Q", "f32")                                                                            \
-    X(rotate, dtype_is_unknown, info->dtype[RHUMB_VIEW_Q] = (rhumb_dtype)50, ARGUMENT, "Q", "50")      \
-    X(rotate, slot_is_beyond_the_array, (info->slot[RHUMB_VIEW_Q] = 40, info->slot[RHUMB_VIEW_Q_OUT] = 1, \
-      info->slot[RHUMB_VIEW_POSITIONS_Q] = 0), ARGUMENT, "slot", "40")                                 \
-    X(rotate, slots_have_a_gap, (info->slot[RHUMB_VIEW_Q] = 0, info->slot[RHUMB_VIEW_Q_OUT] = 2,       \
-      info->slot[RHUMB_VIEW_POSITIONS_Q] = 0), ARGUMENT, "rotate", "slot")                             \
-    X(attend, q_is_missing, info->views &= ~RHUMB_VIEW_BIT(RHUMB_VIEW_Q), ARGUMENT, "attention", "Q")  \
-    X(attend, o_is_missing, info->views &= ~RHUMB_VIEW_BIT(RHUMB_VIEW_O), ARGUMENT, "attention", "O")  \
-    X(attend, kv_heads_do_not_divide_heads, (info->heads = 5, info->kv_heads = 2), ARGUMENT, "kv_heads", "5") \
-    X(attend, kv_heads_are_zero, info->kv_heads = 0, ARGUMENT, "kv_heads", "0")                        \
-    X(attend, value_dim_is_zero, info->value_dim = 0, ARGUMENT, "value_dim", "0")                      \
-    X(attend, value_dim_is_above_576, info->value_dim = 577, ARGUMENT, "value_dim", "577")             \
-    X(attend, max_k_length_is_zero, info->max_k_length = 0, ARGUMENT, "max_k_length", "0")             \
-    X(attend, scale_is_nan, info->scale = NAN, ARGUMENT, "scale", "nan")                               \
-    X(attend, scale_is_infinite, info->scale = INFINITY, ARGUMENT, "scale", "inf")                     \
-    X(attend, scale_is_too_large, info->scale = 3e38f, ARGUMENT, "scale", "3e+38")                     \
-    X(attend, scale_is_too_small, info->scale = -3e38f, ARGUMENT, "scale", "-3e+38")                   \
-    X(attend, mask_order_is_unknown, info->mask_order = (rhumb_mask_order)9, ARGUMENT, "mask_order", "9") \
-    X(attend, position_order_without_positions, info->mask_order = RHUMB_MASK_ORDER_POSITION, ARGUMENT,\
-      "mask_order", "POSITIONS")                                                                       \
-    X(attend, tile_form_of_an_odd_head, (info->variant = RHUMB_VARIANT_TILE, info->head_dim = 63),     \
-      UNSUPPORTED, "tile", "63")                                                                       \
-    X(attend, decode_form_of_an_odd_head, (info->variant = RHUMB_VARIANT_DECODE, info->head_dim = 63), \
-      UNSUPPORTED, "decode", "63")                                                                     \
-    X(attend, rotary_scheme_as_relative_scheme, info->scheme = &f->rope, UNSUPPORTED, "attention", "scheme")
+#define PLAN_CHANGES(X)                                                                            \
+    X(rotate, rotary_dim_is_odd, f->rope.rotary_dim = 63, ARGUMENT, "rotary_dim", "63")            \
+    X(rotate, rotary_dim_is_zero, f->rope.rotary_dim = 0, ARGUMENT, "rotary_dim", "0")             \
+    X(rotate, rotary_dim_is_above_head_dim, f->rope.rotary_dim = 128, ARGUMENT, "128", "64")       \
+    X(rotate, rotary_window_ends_beyond_the_head,                                                  \
+      (f->rope.rotary_dim = 64, f->rope.rotary_offset = 2), ARGUMENT, "rotary", "62")              \
+    X(rotate, rotary_offset_is_beyond_the_head, f->rope.rotary_offset = 64,                        \
+      ARGUMENT, "rotary_offset", "64")                                                             \
+    X(rotate, rotary_offset_wraps, (f->rope.rotary_dim = 4, f->rope.rotary_offset = 0xfffffffeu),  \
+      ARGUMENT, "rotary_offset", "4294967294")                                                     \
+    X(rotate, whole_odd_head_cannot_turn, info->head_dim = 63, ARGUMENT, "rotary_dim", "63")       \
+    X(rotate, base_is_zero, f->rope.base = 0.0, ARGUMENT, "base", "0")                             \
+    X(rotate, base_is_negative, f->rope.base = -10000.0, ARGUMENT, "base", "-10000")               \
+    X(rotate, base_is_nan, f->rope.base = NAN_DOUBLE, ARGUMENT, "base", "nan")                     \
+    X(rotate, base_is_infinite, f->rope.base = (double)INFINITY, ARGUMENT, "base", "inf")          \
+    X(rotate, factor_is_below_one,                                                                 \
+      (f->rope.scaling = RHUMB_ROPE_SCALING_LINEAR, f->rope.factor = 0.5),                         \
+      ARGUMENT, "factor", "0.5")                                                                   \
+    X(rotate, factor_is_nan,                                                                       \
+      (f->rope.scaling = RHUMB_ROPE_SCALING_LINEAR, f->rope.factor = NAN_DOUBLE),                  \
+      ARGUMENT, "factor", "nan")                                                                   \
+    X(rotate, attention_factor_is_zero, f->rope.attention_factor = 0.0,                            \
+      ARGUMENT, "attention_factor", "0")                                                           \
+    X(rotate, attention_factor_is_nan, f->rope.attention_factor = NAN_DOUBLE, ARGUMENT,            \
+      "attention_factor", "nan")                                                                   \
+    X(rotate, attention_factor_is_no_float, f->rope.attention_factor = 1e300, ARGUMENT,            \
+      "attention_factor", "1e+300")                                                                \
+    X(rotate, pairing_is_unknown, f->rope.pairing = (rhumb_pairing)7, ARGUMENT, "pairing", "7")    \
+    X(rotate, scaling_is_unknown, f->rope.scaling = (rhumb_rope_scaling)11,                        \
+      ARGUMENT, "scaling", "11")                                                                   \
+    X(rotate, rotary_struct_has_a_wrong_type, f->rope.type = RHUMB_TYPE_VIEW,                      \
+      VERSION, "rotary", "9")                                                                      \
+    X(rotate, rotary_struct_is_larger, f->rope.struct_size += 8,                                   \
+      VERSION, "rhumb_rope", "struct_size")                                                        \
+    X(rotate, rotary_struct_has_an_unknown_next, f->rope.next = &unknown_next,                     \
+      VERSION, "rhumb_rope", "4242")                                                               \
+    X(rotate, rotary_is_missing, info->rotary = NULL, ARGUMENT, "rotate", "rotary")                \
+    X(rotate, info_has_a_wrong_type, info->type = RHUMB_TYPE_VIEW,                                 \
+      VERSION, "rhumb_plan_info", "9")                                                             \
+    X(rotate, info_is_larger, info->struct_size += 4, VERSION, "rhumb_plan_info", "struct_size")   \
+    X(rotate, info_ends_within_a_pointer, info->struct_size -= 4,                                  \
+      VERSION, "rhumb_plan_info", "struct_size")                                                   \
+    X(rotate, info_is_smaller_than_a_header, info->struct_size = 8,                                \
+      VERSION, "rhumb_plan_info", "8")                                                             \
+    X(rotate, info_has_an_unknown_next, info->next = &unknown_next,                                \
+      VERSION, "rhumb_plan_info", "4242")                                                          \
+    X(rotate, op_is_unknown, info->op = (rhumb_op)99, ARGUMENT, "op", "99")                        \
+    X(rotate, op_is_zero, info->op = (rhumb_op)0, ARGUMENT, "op", "0")                             \
+    X(rotate, variant_is_unknown, info->variant = (rhumb_variant)77, ARGUMENT, "variant", "77")    \
+    X(rotate, variant_is_of_attention, info->variant = RHUMB_VARIANT_TILE,                         \
+      UNSUPPORTED, "rotate", "variant")                                                            \
+    X(rotate, heads_are_zero, info->heads = 0, ARGUMENT, "heads", "0")                             \
+    X(rotate, head_dim_is_zero, info->head_dim = 0, ARGUMENT, "head_dim", "0")                     \
+    X(rotate, head_dim_is_above_576, info->head_dim = 578, ARGUMENT, "578", "576")                 \
+    X(rotate, max_q_length_is_zero, info->max_q_length = 0, ARGUMENT, "max_q_length", "0")         \
+    X(rotate, max_q_length_is_no_int32, info->max_q_length = 0xffffffffu,                          \
+      ARGUMENT, "max_q_length", "4294967295")                                                      \
+    X(rotate, neither_q_nor_k, info->views = RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_Q),               \
+      ARGUMENT, "rotate", "Q")                                                                     \
+    X(rotate, q_out_without_q,                                                                     \
+      info->views = RHUMB_VIEW_BIT(RHUMB_VIEW_K) | RHUMB_VIEW_BIT(RHUMB_VIEW_Q_OUT),               \
+      ARGUMENT, "rotate", "Q_OUT")                                                                 \
+    X(rotate, view_of_another_op, info->views |= RHUMB_VIEW_BIT(RHUMB_VIEW_V),                     \
+      ARGUMENT, "rotate", "V")                                                                     \
+    X(rotate, view_bit_is_unknown, info->views |= 1u << 20, ARGUMENT, "rotate", "20")              \
+    X(rotate, dtype_of_q_is_integer, info->dtype[RHUMB_VIEW_Q] = RHUMB_I32, ARGUMENT, "Q", "i32")  \
+    X(rotate, dtype_of_positions_is_float, info->dtype[RHUMB_VIEW_POSITIONS_Q] = RHUMB_F32,        \
+      ARGUMENT, "POSITIONS_Q", "f32")                                                              \
+    X(rotate, dtype_is_unknown, info->dtype[RHUMB_VIEW_Q] = (rhumb_dtype)50, ARGUMENT, "Q", "50")  \
+    X(rotate, slot_is_beyond_the_array,                                                            \
+      (info->slot[RHUMB_VIEW_Q] = 40, info->slot[RHUMB_VIEW_Q_OUT] = 1,                            \
+       info->slot[RHUMB_VIEW_POSITIONS_Q] = 0), ARGUMENT, "slot", "40")                            \
+    X(rotate, slots_have_a_gap, (info->slot[RHUMB_VIEW_Q] = 0, info->slot[RHUMB_VIEW_Q_OUT] = 2,   \
+      info->slot[RHUMB_VIEW_POSITIONS_Q] = 0), ARGUMENT, "rotate", "slot")                         \
+    X(attend, q_is_missing, info->views &= ~RHUMB_VIEW_BIT(RHUMB_VIEW_Q),                          \
+      ARGUMENT, "attention", "Q")                                                                  \
+    X(attend, o_is_missing, info->views &= ~RHUMB_VIEW_BIT(RHUMB_VIEW_O),                          \
+      ARGUMENT, "attention", "O")                                                                  \
+    X(attend, kv_heads_do_not_divide_heads, (info->heads = 5, info->kv_heads = 2),                 \
+      ARGUMENT, "kv_heads", "5")                                                                   \
+    X(attend, kv_heads_are_zero, info->kv_heads = 0, ARGUMENT, "kv_heads", "0")                    \
+    X(attend, value_dim_is_zero, info->value_dim = 0, ARGUMENT, "value_dim", "0")                  \
+    X(attend, value_dim_is_above_576, info->value_dim = 577, ARGUMENT, "value_dim", "577")         \
+    X(attend, max_k_length_is_zero, info->max_k_length = 0, ARGUMENT, "max_k_length", "0")         \
+    X(attend, scale_is_nan, info->scale = NAN, ARGUMENT, "scale", "nan")                           \
+    X(attend, scale_is_infinite, info->scale = INFINITY, ARGUMENT, "scale", "inf")                 \
+    X(attend, scale_is_too_large, info->scale = 3e38f, ARGUMENT, "scale", "3e+38")                 \
+    X(attend, scale_is_too_small, info->scale = -3e38f, ARGUMENT, "scale", "-3e+38")               \
+    X(attend, mask_order_is_unknown, info->mask_order = (rhumb_mask_order)9,                       \
+      ARGUMENT, "mask_order", "9")                                                                 \
+    X(attend, position_order_without_positions, info->mask_order = RHUMB_MASK_ORDER_POSITION,      \
+      ARGUMENT, "mask_order", "POSITIONS")                                                         \
+    X(attend, tile_form_of_an_odd_head, (info->variant = RHUMB_VARIANT_TILE, info->head_dim = 63), \
+      UNSUPPORTED, "tile", "63")                                                                   \
+    X(attend, decode_form_of_an_odd_head,                                                          \
+      (info->variant = RHUMB_VARIANT_DECODE, info->head_dim = 63), UNSUPPORTED, "decode", "63")    \
+    X(attend, rotary_scheme_as_relative_scheme, info->scheme = &f->rope,                           \
+      UNSUPPORTED, "attention", "scheme")
 
-#define VIEW_CHANGES(X)                                                                                \
-    X(rotate, view_is_missing, info->view_count = 2, ARGUMENT, "POSITIONS_Q", "rotate")                \
-    X(rotate, views_are_null, info->views = NULL, ARGUMENT, "rotate", "NULL")                          \
-    X(rotate, view_is_there_twice, v[2] = v[0], ARGUMENT, "Q", "twice")                                \
-    X(rotate, view_is_not_in_the_plan, v[2].id = RHUMB_VIEW_K, ARGUMENT, "K", "plan")                  \
-    X(rotate, view_id_is_unknown, v[2].id = (rhumb_view_id)31, ARGUMENT, "31", "plan")                 \
-    X(rotate, view_dtype_differs_from_the_plan, v[0].dtype = RHUMB_F16, ARGUMENT, "f16", "f32")        \
-    X(rotate, view_has_no_buffer, v[0].buffer = VK_NULL_HANDLE, ARGUMENT, "Q", "buffer")               \
-    X(rotate, view_has_a_wrong_type, v[0].type = RHUMB_TYPE_LIMITS, VERSION, "rhumb_view", "9")        \
-    X(rotate, view_has_an_unknown_next, v[1].next = &unknown_next, VERSION, "rhumb_view", "4242")      \
-    X(rotate, bindings_info_has_a_wrong_type, info->type = RHUMB_TYPE_VIEW, VERSION, "bindings_info", "10") \
-    X(rotate, bindings_info_is_larger, info->struct_size += 8, VERSION, "bindings_info", "struct_size")\
-    X(rotate, constants_buffer_is_null, info->constants_buffer = VK_NULL_HANDLE, ARGUMENT, "rotate", "constants_buffer") \
-    X(rotate, bindings_buffer_is_null, info->bindings_buffer = VK_NULL_HANDLE, ARGUMENT, "rotate", "bindings_buffer") \
-    X(rotate, heads_differ_from_the_plan, v[0].shape[1] = 3, ARGUMENT, "heads", "3")                   \
-    X(rotate, head_dim_differs_from_the_plan, v[0].shape[3] = 32, ARGUMENT, "head_dim", "32")          \
-    X(rotate, dimension_is_zero, v[0].shape[2] = 0, ARGUMENT, "Q", "0")                                \
-    X(rotate, rows_of_in_and_out_differ, v[1].shape[2] = 7, ARGUMENT, "Q_OUT", "7")                    \
-    X(rotate, batches_differ, (v[1].shape[0] = 2, v[1].stride[0] = 1024), ARGUMENT, "Q_OUT", "2")      \
-    X(rotate, positions_are_too_few, v[2].shape[3] = 7, ARGUMENT, "POSITIONS_Q", "7")                  \
-    X(rotate, positions_have_a_wrong_batch, v[2].shape[2] = 3, ARGUMENT, "POSITIONS_Q", "3")           \
-    X(rotate, offset_is_no_multiple_of_the_dtype, v[0].offset = 2, ARGUMENT, "offset", "2")            \
-    X(rotate, innermost_stride_is_two, v[0].stride[3] = 2, ARGUMENT, "stride[3]", "2")                 \
-    X(rotate, stride_is_negative, v[0].stride[2] = -64, ARGUMENT, "stride[2]", "-64")                  \
-    X(rotate, written_rows_overlap, v[1].stride[2] = 63, ARGUMENT, "Q_OUT", "63")                      \
-    X(rotate, written_heads_overlap, v[1].stride[1] = 511, ARGUMENT, "Q_OUT", "511")                   \
-    X(rotate, written_view_is_broadcast, v[1].stride[1] = 0, ARGUMENT, "Q_OUT", "0")                   \
-    X(rotate, view_ends_beyond_its_buffer, v[0].offset = STORAGE - 4092, ARGUMENT, "131072", "131076")   \
-    X(rotate, view_begins_beyond_its_buffer, v[0].offset = 1u << 20, ARGUMENT, "131072", "Q")           \
-    X(rotate, offset_wraps_64_bits, v[0].offset = UINT64_MAX - 3, ARGUMENT, "Q", "131072")              \
-    X(rotate, strides_wrap_64_bits, v[0].stride[1] = INT64_MAX, ARGUMENT, "Q", "131072")                \
-    X(rotate, offset_is_beyond_an_int64,                                                               \
-      (v[0].offset = UINT64_C(1) << 63, v[0].buffer_size = UINT64_MAX), ARGUMENT, "Q", "9223372036854775808") \
-    X(rotate, strides_reach_an_int64,                                                                  \
-      (v[0].stride[1] = v[1].stride[1] = (INT64_C(1) << 61) - 1024,                                    \
-       v[0].buffer_size = v[1].buffer_size = UINT64_MAX),                                              \
-      ARGUMENT, "Q", "18446744073709551615")                                                           \
-    X(rotate, views_have_unlike_struct_sizes, v[1].struct_size -= 8, VERSION, "views[1]", "struct_size") \
-    X(rotate, buffer_is_empty, v[0].buffer_size = 0, ARGUMENT, "Q", "0")                               \
-    X(rotate, last_word_is_cut, v[2].buffer_size = POS_AT + 30, ARGUMENT, "POSITIONS_Q", "65566")      \
-    X(rotate, output_overlaps_input, v[1].offset = Q_AT + 256, ARGUMENT, "Q_OUT", "Q")                 \
-    X(rotate, output_overlaps_positions, v[2].offset = OUT_AT + 64, ARGUMENT, "Q_OUT", "POSITIONS_Q")  \
-    X(rotate, view_is_beyond_the_storage_range,                                                        \
-      (v[0].offset = 98304, v[0].buffer_size = UINT64_C(1) << 40, v[0].stride[1] = INT64_C(1) << 33),  \
-      LIMIT, "34359", "Range")                                                                         \
-    X(attend, k_has_other_heads, v[1].shape[1] = 4, ARGUMENT, "kv_heads", "4")                         \
-    X(attend, v_has_other_rows_than_k, v[2].shape[2] = 15, ARGUMENT, "V", "15")                        \
-    X(attend, o_has_another_width, v[3].shape[3] = 63, ARGUMENT, "O", "63")                            \
+#define VIEW_CHANGES(X)                                                                            \
+    X(rotate, view_is_missing, info->view_count = 2, ARGUMENT, "POSITIONS_Q", "rotate")            \
+    X(rotate, views_are_null, info->views = NULL, ARGUMENT, "rotate", "NULL")                      \
+    X(rotate, view_is_there_twice, v[2] = v[0], ARGUMENT, "Q", "twice")                            \
+    X(rotate, view_is_not_in_the_plan, v[2].id = RHUMB_VIEW_K, ARGUMENT, "K", "plan")              \
+    X(rotate, view_id_is_unknown, v[2].id = (rhumb_view_id)31, ARGUMENT, "31", "plan")             \
+    X(rotate, view_dtype_differs_from_the_plan, v[0].dtype = RHUMB_F16, ARGUMENT, "f16", "f32")    \
+    X(rotate, view_has_no_buffer, v[0].buffer = VK_NULL_HANDLE, ARGUMENT, "Q", "buffer")           \
+    X(rotate, view_has_a_wrong_type, v[0].type = RHUMB_TYPE_LIMITS, VERSION, "rhumb_view", "9")    \
+    X(rotate, view_has_an_unknown_next, v[1].next = &unknown_next, VERSION, "rhumb_view", "4242")  \
+    X(rotate, bindings_info_has_a_wrong_type, info->type = RHUMB_TYPE_VIEW,                        \
+      VERSION, "bindings_info", "10")                                                              \
+    X(rotate, bindings_info_is_larger, info->struct_size += 8,                                     \
+      VERSION, "bindings_info", "struct_size")                                                     \
+    X(rotate, constants_buffer_is_null, info->constants_buffer = VK_NULL_HANDLE,                   \
+      ARGUMENT, "rotate", "constants_buffer")                                                      \
+    X(rotate, bindings_buffer_is_null, info->bindings_buffer = VK_NULL_HANDLE,                     \
+      ARGUMENT, "rotate", "bindings_buffer")                                                       \
+    X(rotate, heads_differ_from_the_plan, v[0].shape[1] = 3, ARGUMENT, "heads", "3")               \
+    X(rotate, head_dim_differs_from_the_plan, v[0].shape[3] = 32, ARGUMENT, "head_dim", "32")      \
+    X(rotate, dimension_is_zero, v[0].shape[2] = 0, ARGUMENT, "Q", "0")                            \
+    X(rotate, rows_of_in_and_out_differ, v[1].shape[2] = 7, ARGUMENT, "Q_OUT", "7")                \
+    X(rotate, batches_differ, (v[1].shape[0] = 2, v[1].stride[0] = 1024), ARGUMENT, "Q_OUT", "2")  \
+    X(rotate, positions_are_too_few, v[2].shape[3] = 7, ARGUMENT, "POSITIONS_Q", "7")              \
+    X(rotate, positions_have_a_wrong_batch, v[2].shape[2] = 3, ARGUMENT, "POSITIONS_Q", "3")       \
+    X(rotate, offset_is_no_multiple_of_the_dtype, v[0].offset = 2, ARGUMENT, "offset", "2")        \
+    X(rotate, innermost_stride_is_two, v[0].stride[3] = 2, ARGUMENT, "stride[3]", "2")             \
+    X(rotate, stride_is_negative, v[0].stride[2] = -64, ARGUMENT, "stride[2]", "-64")              \
+    X(rotate, written_rows_overlap, v[1].stride[2] = 63, ARGUMENT, "Q_OUT", "63")                  \
+    X(rotate, written_heads_overlap, v[1].stride[1] = 511, ARGUMENT, "Q_OUT", "511")               \
+    X(rotate, written_view_is_broadcast, v[1].stride[1] = 0, ARGUMENT, "Q_OUT", "0")               \
+    X(rotate, view_ends_beyond_its_buffer, v[0].offset = STORAGE - 4092,                           \
+      ARGUMENT, "131072", "131076")                                                                \
+    X(rotate, view_begins_beyond_its_buffer, v[0].offset = 1u << 20, ARGUMENT, "131072", "Q")      \
+    X(rotate, offset_wraps_64_bits, v[0].offset = UINT64_MAX - 3, ARGUMENT, "Q", "131072")         \
+    X(rotate, strides_wrap_64_bits, v[0].stride[1] = INT64_MAX, ARGUMENT, "Q", "131072")           \
+    X(rotate, offset_is_beyond_an_int64,                                                           \
+      (v[0].offset = UINT64_C(1) << 63, v[0].buffer_size = UINT64_MAX),                            \
+      ARGUMENT, "Q", "9223372036854775808")                                                        \
+    X(rotate, strides_reach_an_int64,                                                              \
+      (v[0].stride[1] = v[1].stride[1] = (INT64_C(1) << 61) - 1024,                                \
+       v[0].buffer_size = v[1].buffer_size = UINT64_MAX),                                          \
+      ARGUMENT, "Q", "18446744073709551615")                                                       \
+    X(rotate, views_have_unlike_struct_sizes, v[1].struct_size -= 8,                               \
+      VERSION, "views[1]", "struct_size")                                                          \
+    X(rotate, buffer_is_empty, v[0].buffer_size = 0, ARGUMENT, "Q", "0")                           \
+    X(rotate, last_word_is_cut, v[2].buffer_size = POS_AT + 30, ARGUMENT, "POSITIONS_Q", "65566")  \
+    X(rotate, output_overlaps_input, v[1].offset = Q_AT + 256, ARGUMENT, "Q_OUT", "Q")             \
+    X(rotate, output_overlaps_positions, v[2].offset = OUT_AT + 64,                                \
+      ARGUMENT, "Q_OUT", "POSITIONS_Q")                                                            \
+    X(rotate, view_is_beyond_the_storage_range,                                                    \
+      (v[0].offset = 98304, v[0].buffer_size = UINT64_C(1) << 40,                                  \
+       v[0].stride[1] = INT64_C(1) << 33),                                                         \
+      LIMIT, "34359", "Range")                                                                     \
+    X(attend, k_has_other_heads, v[1].shape[1] = 4, ARGUMENT, "kv_heads", "4")                     \
+    X(attend, v_has_other_rows_than_k, v[2].shape[2] = 15, ARGUMENT, "V", "15")                    \
+    X(attend, o_has_another_width, v[3].shape[3] = 63, ARGUMENT, "O", "63")                        \
     X(attend, output_overlaps_values, v[3].offset = V_AT, ARGUMENT, "O", "V")
 
-#define DISPATCH_CHANGES(X)                                                                            \
-    X(rotate, constants_offset_is_not_aligned, d->constants_offset = 1, ARGUMENT, "constants_offset", "1") \
-    X(rotate, bindings_offset_is_not_aligned, d->bindings_offset = 3, ARGUMENT, "bindings_offset", "3")\
-    X(rotate, q_length_is_beyond_the_views, d->q_length = 9, LIMIT, "q_length", "9")                   \
-    X(rotate, q_length_is_negative, d->q_length = -1, ARGUMENT, "q_length", "-1")                      \
-    X(rotate, inverse_is_no_flag, d->inverse = 2, ARGUMENT, "inverse", "2")                            \
-    X(rotate, dispatch_has_a_wrong_type, d->type = RHUMB_TYPE_VIEW, VERSION, "rhumb_dispatch", "11")   \
-    X(rotate, dispatch_is_larger, d->struct_size += 4, VERSION, "rhumb_dispatch", "struct_size")       \
-    X(rotate, dispatch_has_an_unknown_next, d->next = &unknown_next, VERSION, "rhumb_dispatch", "4242")\
-    X(attend, k_length_is_beyond_the_views, d->k_length = 17, LIMIT, "k_length", "17")                 \
-    X(attend, k_length_is_negative, d->k_length = -2, ARGUMENT, "k_length", "-2")                      \
-    X(attend, window_left_is_zero, d->window_left = 0, ARGUMENT, "window_left", "0")                   \
-    X(attend, window_right_is_negative, d->window_right = -1, ARGUMENT, "window_right", "-1")          \
-    X(attend, dispatch_ends_within_a_pointer, d->struct_size -= 4, VERSION, "rhumb_dispatch", "struct_size") \
+#define DISPATCH_CHANGES(X)                                                                        \
+    X(rotate, constants_offset_is_not_aligned, d->constants_offset = 1,                            \
+      ARGUMENT, "constants_offset", "1")                                                           \
+    X(rotate, bindings_offset_is_not_aligned, d->bindings_offset = 3,                              \
+      ARGUMENT, "bindings_offset", "3")                                                            \
+    X(rotate, q_length_is_beyond_the_views, d->q_length = 9, LIMIT, "q_length", "9")               \
+    X(rotate, q_length_is_negative, d->q_length = -1, ARGUMENT, "q_length", "-1")                  \
+    X(rotate, inverse_is_no_flag, d->inverse = 2, ARGUMENT, "inverse", "2")                        \
+    X(rotate, dispatch_has_a_wrong_type, d->type = RHUMB_TYPE_VIEW,                                \
+      VERSION, "rhumb_dispatch", "11")                                                             \
+    X(rotate, dispatch_is_larger, d->struct_size += 4, VERSION, "rhumb_dispatch", "struct_size")   \
+    X(rotate, dispatch_has_an_unknown_next, d->next = &unknown_next,                               \
+      VERSION, "rhumb_dispatch", "4242")                                                           \
+    X(attend, k_length_is_beyond_the_views, d->k_length = 17, LIMIT, "k_length", "17")             \
+    X(attend, k_length_is_negative, d->k_length = -2, ARGUMENT, "k_length", "-2")                  \
+    X(attend, window_left_is_zero, d->window_left = 0, ARGUMENT, "window_left", "0")               \
+    X(attend, window_right_is_negative, d->window_right = -1, ARGUMENT, "window_right", "-1")      \
+    X(attend, dispatch_ends_within_a_pointer, d->struct_size -= 4,                                 \
+      VERSION, "rhumb_dispatch", "struct_size")                                                    \
     X(attend, causal_is_no_flag, d->causal = 2, ARGUMENT, "causal", "2")
 
-#define DEFINE_PLAN(base, name, change, code, w1, w2)                                                  \
-    static void plan_##base##_##name(fixture *f, rhumb_plan_info *info)                                \
-    {                                                                                                  \
-        (void)f;                                                                                       \
-        (void)info;                                                                                    \
-        change;                                                                                        \
+#define DEFINE_PLAN(base, name, change, code, w1, w2)                                              \
+    static void plan_##base##_##name(fixture *f, rhumb_plan_info *info)                            \
+    {                                                                                              \
+        (void)f;                                                                                   \
+        (void)info;                                                                                \
+        change;                                                                                    \
     }
-#define DEFINE_VIEW(base, name, change, code, w1, w2)                                                  \
-    static void view_##base##_##name(rhumb_bindings_info *info, rhumb_view *v)                         \
-    {                                                                                                  \
-        (void)info;                                                                                    \
-        (void)v;                                                                                       \
-        change;                                                                                        \
+#define DEFINE_VIEW(base, name, change, code, w1, w2)                                              \
+    static void view_##base##_##name(rhumb_bindings_info *info, rhumb_view *v)                     \
+    {                                                                                              \
+        (void)info;                                                                                \
+        (void)v;                                                                                   \
+        change;                                                                                    \
     }
-#define DEFINE_DISPATCH(base, name, change, code, w1, w2)                                              \
-    static void dispatch_##base##_##name(rhumb_dispatch *d)                                            \
-    {                                                                                                  \
-        change;                                                                                        \
+#define DEFINE_DISPATCH(base, name, change, code, w1, w2)                                          \
+    static void dispatch_##base##_##name(rhumb_dispatch *d)                                        \
+    {                                                                                              \
+        change;                                                                                    \
     }
 PLAN_CHANGES(DEFINE_PLAN)
 VIEW_CHANGES(DEFINE_VIEW)
@@ -357,15 +398,18 @@ typedef struct row {
     change_dispatch dispatch_change;
 } row;
 
-#define PLAN_ROW(base, name, change, code, w1, w2)                                                     \
-    {#base " plan: " #name, RHUMB_ERROR_##code, {w1, w2}, base##_plan, plan_##base##_##name, NULL, NULL, NULL, NULL},
-#define VIEW_ROW(base, name, change, code, w1, w2)                                                     \
-    {#base " views: " #name, RHUMB_ERROR_##code, {w1, w2}, NULL, NULL, base##_bind, view_##base##_##name, NULL, NULL},
-#define DISPATCH_ROW(base, name, change, code, w1, w2)                                                 \
-    {#base " dispatch: " #name, RHUMB_ERROR_##code, {w1, w2}, NULL, NULL, NULL, NULL, base##_record,    \
-     dispatch_##base##_##name},
+#define PLAN_ROW(base, name, change, code, w1, w2)                                                 \
+    {#base " plan: " #name, RHUMB_ERROR_##code, {w1, w2}, base##_plan, plan_##base##_##name, NULL, \
+     NULL, NULL, NULL},
+#define VIEW_ROW(base, name, change, code, w1, w2)                                                 \
+    {#base " views: " #name, RHUMB_ERROR_##code, {w1, w2}, NULL, NULL, base##_bind,                \
+     view_##base##_##name, NULL, NULL},
+#define DISPATCH_ROW(base, name, change, code, w1, w2)                                             \
+    {#base " dispatch: " #name, RHUMB_ERROR_##code, {w1, w2}, NULL, NULL, NULL, NULL,              \
+     base##_record, dispatch_##base##_##name},
 
-static const row rows[] = {PLAN_CHANGES(PLAN_ROW) VIEW_CHANGES(VIEW_ROW) DISPATCH_CHANGES(DISPATCH_ROW)};
+static const row rows[] =
+    {PLAN_CHANGES(PLAN_ROW) VIEW_CHANGES(VIEW_ROW) DISPATCH_CHANGES(DISPATCH_ROW)};
 
 /* ---- what must hold after each ---- */
 
@@ -377,7 +421,8 @@ static rhumb_result run_row(fixture *f, const row *r)
     return r->bind != NULL ? r->bind(f, r->view_change) : r->record(f, r->dispatch_change);
 }
 
-static void check_message(fixture *f, const char *name, const char *message, const char *const words[2])
+static void check_message(fixture *f, const char *name, const char *message,
+                          const char *const words[2])
 {
     if (message[0] == '\0' || strchr(message, '\n') != NULL) {
         harness_fail(&f->h, "%s: the message is empty or has several lines: %s", name, message);
@@ -391,7 +436,8 @@ static void check_message(fixture *f, const char *name, const char *message, con
 
 static void run_good(fixture *f)
 {
-    static const rotate_shape good = {.heads = 2, .rows = 8, .head_dim = 64, .pairing = RHUMB_PAIRING_HALF,
+    static const rotate_shape good =
+        {.heads = 2, .rows = 8, .head_dim = 64, .pairing = RHUMB_PAIRING_HALF,
                                       .positions = SHAPE_SHARED};
     (void)shape_run_rotate(&f->h, &good);
 }
@@ -424,7 +470,8 @@ static void check_row(fixture *f, const row *r)
 
 static void must(rhumb_result result, const char *what, const rhumb_context *context)
 {
-    cr_assert_eq(result, RHUMB_OK, "%s: %s: %s", what, rhumb_result_name(result), rhumb_last_message(context));
+    cr_assert_eq(result, RHUMB_OK, "%s: %s: %s", what, rhumb_result_name(result),
+                 rhumb_last_message(context));
 }
 
 static void open_fixture(fixture *f, harness_profile profile)
@@ -435,9 +482,11 @@ static void open_fixture(fixture *f, harness_profile profile)
     memset(f, 0, sizeof *f);
     harness_open(&f->h, profile);
     f->context = f->h.g->context;
-    must(gpu_create_buffer(f->h.g, STORAGE, VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, GPU_MEMORY_DEVICE, &f->storage),
+    must(gpu_create_buffer(f->h.g, STORAGE, VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, GPU_MEMORY_DEVICE,
+                           &f->storage),
          "buffer", f->context);
-    must(gpu_create_buffer(f->h.g, STORAGE, VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT, GPU_MEMORY_UPLOAD, &f->uniform),
+    must(gpu_create_buffer(f->h.g, STORAGE, VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT, GPU_MEMORY_UPLOAD,
+                           &f->uniform),
          "buffer", f->context);
     rotate_info(f, &info);
     must(rhumb_create_plan(f->context, &info, &f->rotate), "rotate plan", f->context);
@@ -445,10 +494,12 @@ static void open_fixture(fixture *f, harness_profile profile)
     must(rhumb_create_plan(f->context, &info, &f->attend), "attention plan", f->context);
     rotate_views(f, views);
     bindings_info(f, &bindings, views, 3);
-    must(rhumb_create_bindings(f->rotate, &bindings, &f->rotate_bindings), "rotate bindings", f->context);
+    must(rhumb_create_bindings(f->rotate, &bindings, &f->rotate_bindings), "rotate bindings",
+         f->context);
     attend_views(f, views);
     bindings_info(f, &bindings, views, 4);
-    must(rhumb_create_bindings(f->attend, &bindings, &f->attend_bindings), "attention bindings", f->context);
+    must(rhumb_create_bindings(f->attend, &bindings, &f->attend_bindings), "attention bindings",
+         f->context);
     must(gpu_begin_commands(f->h.g, &f->commands), "command buffer", f->context);
 }
 
@@ -467,14 +518,14 @@ static void close_fixture(fixture *f)
 
 /* ---- calls that the table does not fit ---- */
 
-static void expect(fixture *f, const char *name, rhumb_result result, rhumb_result code, const char *message,
-                   const char *word)
+static void expect(fixture *f, const char *name, rhumb_result result, rhumb_result code,
+                   const char *message, const char *word)
 {
     const char *const words[2] = {word, NULL};
     f->h.cases++;
     if (result != code) {
-        harness_fail(&f->h, "%s: got %s, want %s: %s", name, rhumb_result_name(result), rhumb_result_name(code),
-                     message);
+        harness_fail(&f->h, "%s: got %s, want %s: %s", name, rhumb_result_name(result),
+                     rhumb_result_name(code), message);
     } else {
         check_message(f, name, message, words);
     }
@@ -492,10 +543,10 @@ static void check_null_pointers(fixture *f)
     rhumb_init_dispatch(&dispatch);
     rhumb_init_limits(&limits);
     rhumb_init_plan_properties(&properties);
-#define NULL_CALL(call, context)                                                                       \
-    do {                                                                                               \
-        rhumb_result null_result = call; /* before the message is asked for */                         \
-        expect(f, #call, null_result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(context), "NULL");      \
+#define NULL_CALL(call, context)                                                                   \
+    do {                                                                                           \
+        rhumb_result null_result = call; /* before the message is asked for */                     \
+        expect(f, #call, null_result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(context), "NULL");  \
     } while (0)
     NULL_CALL(rhumb_create_plan(NULL, &info, &plan), NULL);
     NULL_CALL(rhumb_create_plan(f->context, NULL, &plan), f->context);
@@ -537,9 +588,11 @@ static void check_small_memory(fixture *f)
     memset(memory, 0xa5, sizeof memory);
     memcpy(before, memory, sizeof before);
     result = rhumb_write_constants(f->rotate, 0, 0, memory, properties.constants_size - 1);
-    expect(f, "write_constants", result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(f->context), "size");
+    expect(f, "write_constants", result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(f->context),
+           "size");
     result = rhumb_write_bindings(f->rotate_bindings, memory, properties.bindings_size - 1);
-    expect(f, "write_bindings", result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(f->context), "size");
+    expect(f, "write_bindings", result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(f->context),
+           "size");
     result = rhumb_export_cache(f->context, &size, memory);
     expect(f, "export_cache", result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(f->context), "size");
     cr_expect(memcmp(memory, before, sizeof before) == 0, "a refused call has written");
@@ -556,7 +609,8 @@ static void record_legal(fixture *f, const rhumb_bindings *bindings, const rhumb
     gpu_free_commands(f->h.g, commands);
 }
 
-/* Views may be longer than the plan's maxima (a cache that has room to grow); a dispatch may not. */
+/* Views may be longer than the plan's maxima (a cache that has room to grow); a dispatch may
+ * not. */
 static void check_long_views(fixture *f)
 {
     rhumb_view views[3];
@@ -573,7 +627,8 @@ static void check_long_views(fixture *f)
     before = interpose_read();
     rhumb_init_dispatch(&dispatch);
     result = rhumb_record(f->commands, bindings, &dispatch);
-    expect(f, "rows beyond the plan", result, RHUMB_ERROR_LIMIT, rhumb_last_message(f->context), "9");
+    expect(f, "rows beyond the plan", result, RHUMB_ERROR_LIMIT, rhumb_last_message(f->context),
+           "9");
     cr_expect_eq(interpose_read().commands, before.commands, "something was recorded");
     dispatch.q_length = 8;
     record_legal(f, bindings, &dispatch, "as many rows as the plan has");
@@ -582,7 +637,8 @@ static void check_long_views(fixture *f)
 
 /* ---- views of other plans than the fixture's ---- */
 
-static rhumb_result try_bindings(fixture *f, rhumb_plan *plan, const rhumb_view *views, uint32_t count)
+static rhumb_result try_bindings(fixture *f, rhumb_plan *plan, const rhumb_view *views,
+                                 uint32_t count)
 {
     rhumb_bindings_info info;
     rhumb_bindings *bindings = NULL;
@@ -593,7 +649,8 @@ static rhumb_result try_bindings(fixture *f, rhumb_plan *plan, const rhumb_view 
     return result;
 }
 
-static void expect_shape(fixture *f, rhumb_plan *plan, rhumb_view *views, uint32_t which, uint32_t dimension)
+static void expect_shape(fixture *f, rhumb_plan *plan, rhumb_view *views, uint32_t which,
+                         uint32_t dimension)
 {
     static const char *const names[] = {"LENGTHS", "STATUS"};
     uint64_t before = views[which].shape[dimension];
@@ -606,7 +663,8 @@ static void expect_shape(fixture *f, rhumb_plan *plan, rhumb_view *views, uint32
     views[which].shape[dimension] = before;
 }
 
-/* LENGTHS is [1, 1, B, 4], STATUS [1, 1, 1, 1]: more would be legal bytes that nobody reads or writes. */
+/* LENGTHS is [1, 1, B, 4], STATUS [1, 1, 1, 1]: more would be legal bytes that nobody reads or
+ * writes. */
 static void check_small_views(fixture *f)
 {
     rhumb_plan_info info;
@@ -656,7 +714,8 @@ static void check_interleaved_views(fixture *f)
     /* row 0 of head 1 is row 5 of V: bytes 356 to 360 */
     narrow_view(f, &v[3], RHUMB_VIEW_O, 2, 2, unlike, 286);
     result = try_bindings(f, plan, v, 4);
-    expect(f, "output in a row of V", result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(f->context), "V");
+    expect(f, "output in a row of V", result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(f->context),
+           "V");
     narrow_view(f, &v[0], RHUMB_VIEW_Q, 2, 6, fused, 0);
     narrow_view(f, &v[1], RHUMB_VIEW_K, 1, 6, fused, 8);
     narrow_view(f, &v[2], RHUMB_VIEW_V, 1, 6, fused, 12);
@@ -664,7 +723,8 @@ static void check_interleaved_views(fixture *f)
     must(try_bindings(f, plan, v, 4), "views interleaved in one row", f->context);
     v[3].offset = 14;
     result = try_bindings(f, plan, v, 4);
-    expect(f, "output in the word of V", result, RHUMB_ERROR_ARGUMENT, rhumb_last_message(f->context), "V");
+    expect(f, "output in the word of V", result, RHUMB_ERROR_ARGUMENT,
+           rhumb_last_message(f->context), "V");
     rhumb_destroy_plan(plan);
 }
 
@@ -682,8 +742,8 @@ static void check_cost(fixture *f)
     cr_expect_eq(properties.flops, UINT64_MAX, "flops: %llu", (unsigned long long)properties.flops);
 }
 
-/* A shorter struct, as an older header has it, is completed with defaults; what it does not hold is not
- * read. Output structs are filled as far as they go. */
+/* A shorter struct, as an older header has it, is completed with defaults; what it does not hold is
+ * not read. Output structs are filled as far as they go. */
 static void check_older_structs(fixture *f)
 {
     rhumb_dispatch dispatch;
@@ -727,8 +787,8 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL no_functions(VkInstance instance
     return NULL;
 }
 
-static void expect_hosted(fixture *f, const char *name, const rhumb_hosted_info *info, rhumb_result code,
-                          const char *word)
+static void expect_hosted(fixture *f, const char *name, const rhumb_hosted_info *info,
+                          rhumb_result code, const char *word)
 {
     rhumb_context *context = (rhumb_context *)(uintptr_t)1;
     uint64_t alive = interpose_live_total();
@@ -744,11 +804,11 @@ static void check_contexts(fixture *f)
     rhumb_hosted_info info;
     rhumb_limits clamp;
     rhumb_allocator allocator;
-#define HOSTED(change, code, word)                                                                     \
-    do {                                                                                               \
-        hosted_from(f, &info);                                                                         \
-        change;                                                                                        \
-        expect_hosted(f, #change, &info, RHUMB_ERROR_##code, word);                                    \
+#define HOSTED(change, code, word)                                                                 \
+    do {                                                                                           \
+        hosted_from(f, &info);                                                                     \
+        change;                                                                                    \
+        expect_hosted(f, #change, &info, RHUMB_ERROR_##code, word);                                \
     } while (0)
     HOSTED(info.instance = NULL, ARGUMENT, "instance");
     HOSTED(info.physical_device = NULL, ARGUMENT, "physical_device");
@@ -792,7 +852,8 @@ static void check_standalone(fixture *f)
     info.get_instance_proc_addr = interpose_get_instance_proc_addr;
     info.device_name = "no such device";
     result = rhumb_create_standalone(&info, &context);
-    expect(f, "device name", result, RHUMB_ERROR_NO_DEVICE, rhumb_last_message(NULL), "no such device");
+    expect(f, "device name", result, RHUMB_ERROR_NO_DEVICE, rhumb_last_message(NULL),
+           "no such device");
     info.device_name = NULL;
     info.device_index = 99;
     result = rhumb_create_standalone(&info, &context);
@@ -824,7 +885,8 @@ Test(bad_input, is_refused_with_a_reason_and_leaves_nothing_behind)
     close_fixture(&f);
 }
 
-/* The smallest device has four storage buffers and wider alignments: refusals that need its limits. */
+/* The smallest device has four storage buffers and wider alignments: refusals that need its
+ * limits. */
 static void five_slots(fixture *f, rhumb_plan_info *info)
 {
     (void)f;
@@ -876,7 +938,8 @@ Test(bad_input, clamp_turns_a_large_device_into_a_small_one)
     close_fixture(&f);
 }
 
-/* That no message comes proves something only if one would: two dispatches that write the same bytes. */
+/* That no message comes proves something only if one would: two dispatches that write the same
+ * bytes. */
 Test(bad_input, a_missing_barrier_is_seen_by_the_validation_layer)
 {
     fixture f;
@@ -900,10 +963,10 @@ Test(bad_input, a_missing_barrier_is_seen_by_the_validation_layer)
 Test(bad_input, on_the_smallest_device_names_the_limit)
 {
     static const row limits[] = {
-        {"more slots than storage buffers", RHUMB_ERROR_LIMIT, {"5", "4"}, attend_plan, five_slots, NULL, NULL,
-         NULL, NULL},
-        {"uniform offset below the alignment", RHUMB_ERROR_ARGUMENT, {"256", "128"}, NULL, NULL, NULL, NULL,
-         rotate_record, offset_of_one_alignment},
+        {"more slots than storage buffers", RHUMB_ERROR_LIMIT, {"5", "4"}, attend_plan, five_slots,
+         NULL, NULL, NULL, NULL},
+        {"uniform offset below the alignment", RHUMB_ERROR_ARGUMENT, {"256", "128"}, NULL, NULL,
+         NULL, NULL, rotate_record, offset_of_one_alignment},
     };
     fixture f;
     rhumb_limits found, floor;

@@ -1,5 +1,5 @@
-/* Bad parameters of xpos, mrope and rope2d, and records that their plans do not go with: each is refused with
- * its field, what was wanted and what was there, and nothing is written. */
+/* Bad parameters of xpos, mrope and rope2d, and records that their plans do not go with: each is
+ * refused with its field, what was wanted and what was there, and nothing is written. */
 #include "harness.h"
 
 #include <criterion/criterion.h>
@@ -31,7 +31,8 @@ static void make_schemes(schemes *s)
     s->m.sections[1] = s->m.sections[2] = 12;
 }
 
-static void set_sections(schemes *s, rhumb_mrope_order order, uint32_t t, uint32_t h, uint32_t w, uint32_t extra)
+static void set_sections(schemes *s, rhumb_mrope_order order, uint32_t t, uint32_t h, uint32_t w,
+                         uint32_t extra)
 {
     const uint32_t sections[4] = {t, h, w, extra};
     s->m.order = order;
@@ -39,63 +40,70 @@ static void set_sections(schemes *s, rhumb_mrope_order order, uint32_t t, uint32
 }
 
 /* X(scheme, name, change, code, start of the line, found) */
-#define BAD_ROWS(X)                                                                                    \
-    X(x, base_is_zero, s->x.base = 0, ARGUMENT, "xpos: base: ", "found 0")                             \
-    X(x, scale_base_is_zero, s->x.scale_base = 0, ARGUMENT, "xpos: scale_base: ", "found 0")           \
-    X(x, scale_base_is_nan, s->x.scale_base = NOT_A_NUMBER, ARGUMENT, "xpos: scale_base: ", "nan")     \
-    X(x, gamma_is_negative, s->x.gamma = -0.4, ARGUMENT, "xpos: gamma: ", "found -0.4")                \
-    X(x, gamma_is_infinite, s->x.gamma = (double)INFINITY, ARGUMENT, "xpos: gamma: ", "found inf")     \
-    X(x, window_is_odd, s->x.rotary_dim = 63, ARGUMENT, "rope: rotary_dim: ", "found 63")              \
-    X(x, offset_passes_the_head, s->x.rotary_offset = 64, ARGUMENT, "rope: rotary_offset: ", "64")     \
-    X(x, struct_is_larger, s->x.struct_size += 8, VERSION, "xpos: ", "struct_size")                    \
-    X(m, sections_are_none, set_sections(s, RHUMB_MROPE_BLOCKS, 0, 0, 0, 0), ARGUMENT,                 \
-      "mrope: sections: wanted a sum of 32 pairs", "0 + 0 + 0 + 0")                                    \
-    X(m, blocks_are_short, set_sections(s, RHUMB_MROPE_BLOCKS, 8, 12, 11, 0), ARGUMENT,                \
-      "mrope: sections: wanted a sum of 32 pairs", "8 + 12 + 11 + 0")                                  \
-    X(m, blocks_are_long, set_sections(s, RHUMB_MROPE_BLOCKS, 8, 12, 12, 1), ARGUMENT,                 \
-      "mrope: sections: wanted a sum of 32 pairs", "8 + 12 + 12 + 1")                                  \
-    X(m, blocks_wrap_to_the_right_sum, set_sections(s, RHUMB_MROPE_BLOCKS, 0xffffffffu, 1, 32, 0),     \
-      ARGUMENT, "mrope: sections: wanted a sum of 32 pairs", "4294967295 + 1 + 32")                    \
-    X(m, interleaved_is_long, set_sections(s, RHUMB_MROPE_INTERLEAVED, 12, 11, 10, 0), ARGUMENT,       \
-      "mrope: sections: wanted a sum of 1 to 32 pairs", "12 + 11 + 10 + 0")                            \
-    X(m, extra_is_none, set_sections(s, RHUMB_MROPE_INTERLEAVED_EXTRA, 0, 0, 0, 0), ARGUMENT,          \
-      "mrope: sections: wanted a sum of 1 to 32 pairs", "0 + 0 + 0 + 0")                               \
-    X(m, alternating_is_uneven, set_sections(s, RHUMB_MROPE_ALTERNATING, 11, 12, 9, 0), ARGUMENT,      \
-      "mrope: sections: ALTERNATING", "found 11, 12 and 0")                                            \
-    X(m, alternating_has_a_fourth, set_sections(s, RHUMB_MROPE_ALTERNATING, 11, 11, 9, 1), ARGUMENT,   \
-      "mrope: sections: ALTERNATING", "found 11, 11 and 1")                                            \
-    X(m, order_is_unknown, s->m.order = (rhumb_mrope_order)4, ARGUMENT, "mrope: order: ", "found 4")   \
-    X(m, order_is_negative, s->m.order = (rhumb_mrope_order)-1, ARGUMENT, "mrope: order: ", "-1")      \
-    X(m, rope_is_itself, s->m.rope = (const rhumb_rope *)(const void *)&s->m, VERSION,                 \
-      "mrope: rope: wanted a rhumb_rope", "type")                                                      \
-    X(m, rope_is_a_grid, s->m.rope = (const rhumb_rope *)(const void *)&s->g, VERSION,                 \
-      "mrope: rope: wanted a rhumb_rope", "type")                                                      \
-    X(m, rope_is_bad, s->r.base = -1, ARGUMENT, "rope: base: ", "found -1")                            \
-    X(m, struct_is_larger, s->m.struct_size += 8, VERSION, "mrope: ", "struct_size")                   \
-    X(g, window_is_no_multiple_of_four, s->g.rotary_dim = 62, ARGUMENT, "rope2d: rotary_dim: ", "62")  \
-    X(g, window_is_zero, s->g.rotary_dim = 0, ARGUMENT, "rope2d: rotary_dim: ", "found 0")             \
-    X(g, window_passes_the_head, s->g.rotary_dim = 128, ARGUMENT, "rope2d: rotary_dim: ", "found 128") \
-    X(g, whole_head_from_an_offset, s->g.rotary_offset = 2, ARGUMENT, "rope2d: rotary_dim: ", "62")    \
-    X(g, offset_passes_the_head, s->g.rotary_offset = 64, ARGUMENT, "rope2d: rotary_dim: ", "64")      \
-    X(g, pairing_is_unknown, s->g.pairing = (rhumb_rope2d_pairing)3, ARGUMENT, "rope2d: pairing: ", "3") \
-    X(g, order_is_unknown, s->g.order = (rhumb_rope2d_order)2, ARGUMENT, "rope2d: order: ", "2")       \
-    X(g, frequency_is_unknown, s->g.frequency = (rhumb_rope2d_frequency)5, ARGUMENT,                   \
-      "rope2d: frequency: ", "5")                                                                      \
-    X(g, base_is_nan, s->g.base = NOT_A_NUMBER, ARGUMENT, "rope2d: base: ", "nan")                     \
-    X(g, resolution_is_two, s->g.resolution = 2, ARGUMENT, "rope2d: resolution: ", "found 2")          \
-    X(g, scale_is_infinite, s->g.scale[1] = (double)INFINITY, ARGUMENT, "rope2d: scale", "inf")        \
-    X(g, offset_is_nan, s->g.offset[0] = NOT_A_NUMBER, ARGUMENT, "rope2d: scale and offset", "nan")    \
-    X(g, scale_turns_too_often, s->g.scale[0] = 1e6, ARGUMENT, "rope2d: scale of axis 0", "1e+06")     \
-    X(g, offset_turns_too_often, s->g.offset[1] = -1e9, ARGUMENT, "rope2d: offset of axis 1", "1e+09") \
+#define BAD_ROWS(X)                                                                                \
+    X(x, base_is_zero, s->x.base = 0, ARGUMENT, "xpos: base: ", "found 0")                         \
+    X(x, scale_base_is_zero, s->x.scale_base = 0, ARGUMENT, "xpos: scale_base: ", "found 0")       \
+    X(x, scale_base_is_nan, s->x.scale_base = NOT_A_NUMBER, ARGUMENT, "xpos: scale_base: ", "nan") \
+    X(x, gamma_is_negative, s->x.gamma = -0.4, ARGUMENT, "xpos: gamma: ", "found -0.4")            \
+    X(x, gamma_is_infinite, s->x.gamma = (double)INFINITY, ARGUMENT, "xpos: gamma: ", "found inf") \
+    X(x, window_is_odd, s->x.rotary_dim = 63, ARGUMENT, "rope: rotary_dim: ", "found 63")          \
+    X(x, offset_passes_the_head, s->x.rotary_offset = 64, ARGUMENT, "rope: rotary_offset: ", "64") \
+    X(x, struct_is_larger, s->x.struct_size += 8, VERSION, "xpos: ", "struct_size")                \
+    X(m, sections_are_none, set_sections(s, RHUMB_MROPE_BLOCKS, 0, 0, 0, 0), ARGUMENT,             \
+      "mrope: sections: wanted a sum of 32 pairs", "0 + 0 + 0 + 0")                                \
+    X(m, blocks_are_short, set_sections(s, RHUMB_MROPE_BLOCKS, 8, 12, 11, 0), ARGUMENT,            \
+      "mrope: sections: wanted a sum of 32 pairs", "8 + 12 + 11 + 0")                              \
+    X(m, blocks_are_long, set_sections(s, RHUMB_MROPE_BLOCKS, 8, 12, 12, 1), ARGUMENT,             \
+      "mrope: sections: wanted a sum of 32 pairs", "8 + 12 + 12 + 1")                              \
+    X(m, blocks_wrap_to_the_right_sum, set_sections(s, RHUMB_MROPE_BLOCKS, 0xffffffffu, 1, 32, 0), \
+      ARGUMENT, "mrope: sections: wanted a sum of 32 pairs", "4294967295 + 1 + 32")                \
+    X(m, interleaved_is_long, set_sections(s, RHUMB_MROPE_INTERLEAVED, 12, 11, 10, 0), ARGUMENT,   \
+      "mrope: sections: wanted a sum of 1 to 32 pairs", "12 + 11 + 10 + 0")                        \
+    X(m, extra_is_none, set_sections(s, RHUMB_MROPE_INTERLEAVED_EXTRA, 0, 0, 0, 0), ARGUMENT,      \
+      "mrope: sections: wanted a sum of 1 to 32 pairs", "0 + 0 + 0 + 0")                           \
+    X(m, alternating_is_uneven, set_sections(s, RHUMB_MROPE_ALTERNATING, 11, 12, 9, 0), ARGUMENT,  \
+      "mrope: sections: ALTERNATING", "found 11, 12 and 0")                                        \
+    X(m, alternating_has_a_fourth, set_sections(s, RHUMB_MROPE_ALTERNATING, 11, 11, 9, 1),         \
+      ARGUMENT, "mrope: sections: ALTERNATING", "found 11, 11 and 1")                              \
+    X(m, order_is_unknown, s->m.order = (rhumb_mrope_order)4, ARGUMENT, "mrope: order: ",          \
+      "found 4")                                                                                   \
+    X(m, order_is_negative, s->m.order = (rhumb_mrope_order)-1, ARGUMENT, "mrope: order: ", "-1")  \
+    X(m, rope_is_itself, s->m.rope = (const rhumb_rope *)(const void *)&s->m, VERSION,             \
+      "mrope: rope: wanted a rhumb_rope", "type")                                                  \
+    X(m, rope_is_a_grid, s->m.rope = (const rhumb_rope *)(const void *)&s->g, VERSION,             \
+      "mrope: rope: wanted a rhumb_rope", "type")                                                  \
+    X(m, rope_is_bad, s->r.base = -1, ARGUMENT, "rope: base: ", "found -1")                        \
+    X(m, struct_is_larger, s->m.struct_size += 8, VERSION, "mrope: ", "struct_size")               \
+    X(g, window_is_no_multiple_of_four, s->g.rotary_dim = 62, ARGUMENT, "rope2d: rotary_dim: ",    \
+      "62")                                                                                        \
+    X(g, window_is_zero, s->g.rotary_dim = 0, ARGUMENT, "rope2d: rotary_dim: ", "found 0")         \
+    X(g, window_passes_the_head, s->g.rotary_dim = 128, ARGUMENT, "rope2d: rotary_dim: ",          \
+      "found 128")                                                                                 \
+    X(g, whole_head_from_an_offset, s->g.rotary_offset = 2, ARGUMENT, "rope2d: rotary_dim: ",      \
+      "62")                                                                                        \
+    X(g, offset_passes_the_head, s->g.rotary_offset = 64, ARGUMENT, "rope2d: rotary_dim: ", "64")  \
+    X(g, pairing_is_unknown, s->g.pairing = (rhumb_rope2d_pairing)3, ARGUMENT,                     \
+      "rope2d: pairing: ", "3")                                                                    \
+    X(g, order_is_unknown, s->g.order = (rhumb_rope2d_order)2, ARGUMENT, "rope2d: order: ", "2")   \
+    X(g, frequency_is_unknown, s->g.frequency = (rhumb_rope2d_frequency)5, ARGUMENT,               \
+      "rope2d: frequency: ", "5")                                                                  \
+    X(g, base_is_nan, s->g.base = NOT_A_NUMBER, ARGUMENT, "rope2d: base: ", "nan")                 \
+    X(g, resolution_is_two, s->g.resolution = 2, ARGUMENT, "rope2d: resolution: ", "found 2")      \
+    X(g, scale_is_infinite, s->g.scale[1] = (double)INFINITY, ARGUMENT, "rope2d: scale", "inf")    \
+    X(g, offset_is_nan, s->g.offset[0] = NOT_A_NUMBER, ARGUMENT, "rope2d: scale and offset",       \
+      "nan")                                                                                       \
+    X(g, scale_turns_too_often, s->g.scale[0] = 1e6, ARGUMENT, "rope2d: scale of axis 0", "1e+06") \
+    X(g, offset_turns_too_often, s->g.offset[1] = -1e9, ARGUMENT, "rope2d: offset of axis 1",      \
+      "1e+09")                                                                                     \
     X(g, struct_is_larger, s->g.struct_size += 8, VERSION, "rope2d: ", "struct_size")
 
-#define DEFINE(scheme, name, change, code, start, found)                                               \
-    static const void *bad_##scheme##_##name(schemes *s)                                               \
-    {                                                                                                  \
-        change;                                                                                        \
-        return &s->scheme;                                                                             \
+#define DEFINE(scheme, name, change, code, start, found)                                           \
+    static const void *bad_##scheme##_##name(schemes *s)                                           \
+    {                                                                                              \
+        change;                                                                                    \
+        return &s->scheme;                                                                         \
     }
-#define ROW(scheme, name, change, code, start, found)                                                  \
+#define ROW(scheme, name, change, code, start, found)                                              \
     {#scheme " " #name, bad_##scheme##_##name, RHUMB_ERROR_##code, start, found},
 
 BAD_ROWS(DEFINE)
@@ -119,13 +127,15 @@ Test(bad_schemes, each_bad_parameter_is_refused_with_its_numbers)
         double f[32] = {77}, magnitude = 77;
         uint32_t count = 77;
         make_schemes(&s);
-        rhumb_result code = rhumb_rotary_frequencies(bad_rows[i].change(&s), 64, 0, f, 32, &count, &magnitude);
+        rhumb_result code =
+            rhumb_rotary_frequencies(bad_rows[i].change(&s), 64, 0, f, 32, &count, &magnitude);
         const char *line = rhumb_last_message(NULL);
-        cr_expect_eq(code, bad_rows[i].code, "%s: got %s", bad_rows[i].name, rhumb_result_name(code));
+        cr_expect_eq(code, bad_rows[i].code, "%s: got %s", bad_rows[i].name,
+                     rhumb_result_name(code));
         cr_expect(strncmp(line, bad_rows[i].start, strlen(bad_rows[i].start)) == 0 &&
                       strstr(line, bad_rows[i].found) != NULL && strchr(line, '\n') == NULL,
-                  "%s: wanted \"%s ... %s\", got \"%s\"", bad_rows[i].name, bad_rows[i].start, bad_rows[i].found,
-                  line);
+                  "%s: wanted \"%s ... %s\", got \"%s\"", bad_rows[i].name, bad_rows[i].start,
+                  bad_rows[i].found, line);
         cr_expect(count == 77 && magnitude > 76 && magnitude < 78 && f[0] > 76 && f[1] < 1,
                   "%s: something was written", bad_rows[i].name);
     }
@@ -135,7 +145,8 @@ Test(bad_schemes, each_bad_parameter_is_refused_with_its_numbers)
 
 typedef struct attempt {
     const char *name;
-    rhumb_result code; /* RHUMB_OK: the row is here to show that the others fail for their own reason */
+    rhumb_result code; /* RHUMB_OK: the row is here to show that the others fail for their own
+                          reason */
     const char *words[2];
     rhumb_op op;
     int scheme;     /* of `schemes`: 'r', 'x', 'm', 'g' */
@@ -156,7 +167,8 @@ typedef struct attempt {
 
 static const attempt attempts[] = {
     {"xpos", ROTATE, .scheme = 'x'},
-    {"xpos inverse", ROTATE, .scheme = 'x', .inverse = true, REFUSED(UNSUPPORTED, "inverse", "grow")},
+    {"xpos inverse", ROTATE, .scheme = 'x', .inverse = true,
+     REFUSED(UNSUPPORTED, "inverse", "grow")},
     {"to half", ROTATE, .scheme = 'r', TO_HALF},
     {"to half inverse", ROTATE, .scheme = 'r', TO_HALF, .inverse = true,
      REFUSED(UNSUPPORTED, "inverse", "INTERLEAVED_TO_HALF")},
@@ -167,7 +179,8 @@ static const attempt attempts[] = {
     {"mrope", ROTATE, .scheme = 'm', HALF, .axes = 3},
     {"mrope to half inverse", ROTATE, .scheme = 'm', TO_HALF, .axes = 3, .inverse = true,
      REFUSED(UNSUPPORTED, "inverse", "INTERLEAVED_TO_HALF")},
-    {"mrope without positions", ROTATE, .scheme = 'm', HALF, REFUSED(ARGUMENT, "POSITIONS_Q", "3 axes")},
+    {"mrope without positions", ROTATE, .scheme = 'm', HALF,
+     REFUSED(ARGUMENT, "POSITIONS_Q", "3 axes")},
     {"mrope with one row", ROTATE, .scheme = 'm', HALF, .axes = 1,
      REFUSED(ARGUMENT, "POSITIONS_Q", "wanted [1, 3, 1 or 1, at least 4], found [1, 1, 1, 4]")},
     {"mrope with four rows", ROTATE, .scheme = 'm', HALF, .axes = 4,
@@ -186,8 +199,8 @@ static const attempt attempts[] = {
      REFUSED(ARGUMENT, "POSITIONS_Q", "found [1, 3, 1, 4]")},
     {"half per axis inside attention", ATTEND, .scheme = 'g', .per_axis = true, .axes = 2,
      REFUSED(UNSUPPORTED, "rotary", "HALF_PER_AXIS")},
-    {"mrope as a relative scheme", ATTEND, .scheme = 'm', HALF, .axes = 3, .scheme_as_relative = true,
-     REFUSED(UNSUPPORTED, "scheme", "attention")},
+    {"mrope as a relative scheme", ATTEND, .scheme = 'm', HALF, .axes = 3,
+     .scheme_as_relative = true, REFUSED(UNSUPPORTED, "scheme", "attention")},
 };
 
 static void run_attempt(harness *h, const attempt *a)
@@ -219,17 +232,19 @@ static void run_attempt(harness *h, const attempt *a)
         gpu_add_tensor(&op, RHUMB_VIEW_Q_OUT, RHUMB_F32, 1, 1, 4, 64, NULL, y);
     }
     if (a->axes != 0) {
-        gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, a->axes, a->batch != 0 ? a->batch : 1, 4, positions,
-                       NULL);
+        gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, a->axes,
+                       a->batch != 0 ? a->batch : 1, 4, positions, NULL);
     }
     h->cases++;
     rhumb_result code = gpu_run_operation(h->g, &op);
     if (code != a->code) {
-        harness_fail(h, "%s: wanted %s, got %s: %s", a->name, rhumb_result_name(a->code), rhumb_result_name(code),
-                     op.message);
-    } else if (code != RHUMB_OK && (strstr(op.message, a->words[0]) == NULL ||
-                                    strstr(op.message, a->words[1]) == NULL || strchr(op.message, '\n') != NULL)) {
-        harness_fail(h, "%s: wanted \"%s\" and \"%s\", got \"%s\"", a->name, a->words[0], a->words[1], op.message);
+        harness_fail(h, "%s: wanted %s, got %s: %s", a->name, rhumb_result_name(a->code),
+                     rhumb_result_name(code), op.message);
+    } else if (code != RHUMB_OK &&
+               (strstr(op.message, a->words[0]) == NULL ||
+                strstr(op.message, a->words[1]) == NULL || strchr(op.message, '\n') != NULL)) {
+        harness_fail(h, "%s: wanted \"%s\" and \"%s\", got \"%s\"", a->name, a->words[0],
+                     a->words[1], op.message);
     }
 }
 

@@ -1,5 +1,6 @@
-/* When something fails half-way: each call of the driver and of the host's allocator in turn, by each error.
- * The result is the documented one, nothing is left alive, and the same call works when it is made again. */
+/* When something fails half-way: each call of the driver and of the host's allocator in turn, by
+ * each error. The result is the documented one, nothing is left alive, and the same call works when
+ * it is made again. */
 #include "host.h"
 #include "shapes.h"
 
@@ -110,11 +111,15 @@ static rhumb_result make_bindings(steps *s)
 static const struct {
     const char *name;
     rhumb_result (*make)(steps *s);
-} step_table[] = {{"create_hosted", make_context}, {"create_plan", make_plan}, {"create_bindings", make_bindings}};
+} step_table[] = {{"create_hosted", make_context},
+                  {"create_plan", make_plan},
+                  {"create_bindings", make_bindings}};
 
 static const void *made(const steps *s, size_t step)
 {
-    return step == 0 ? (const void *)s->context : step == 1 ? (const void *)s->plan : (const void *)s->bindings;
+    return step == 0   ? (const void *)s->context
+           : step == 1 ? (const void *)s->plan
+                       : (const void *)s->bindings;
 }
 
 static void unmake(steps *s, size_t step)
@@ -152,15 +157,15 @@ static void close_steps(steps *s)
     cr_expect_eq(interpose_violation_count(), 0, "%s", interpose_violation(0));
 }
 
-static void expect_failed(steps *s, size_t step, unsigned nth, rhumb_result result, rhumb_result wanted,
-                          uint64_t alive, long live)
+static void expect_failed(steps *s, size_t step, unsigned nth, rhumb_result result,
+                          rhumb_result wanted, uint64_t alive, long live)
 {
     const char *message = rhumb_last_message(step == 0 ? NULL : s->context);
     const char *name = step_table[step].name;
-    cr_expect_eq(result, wanted, "%s, call %u: got %s, want %s: %s", name, nth, rhumb_result_name(result),
-                 rhumb_result_name(wanted), message);
-    cr_expect(message[0] != '\0' && strchr(message, '\n') == NULL, "%s, call %u: message \"%s\"", name, nth,
-              message);
+    cr_expect_eq(result, wanted, "%s, call %u: got %s, want %s: %s", name, nth,
+                 rhumb_result_name(result), rhumb_result_name(wanted), message);
+    cr_expect(message[0] != '\0' && strchr(message, '\n') == NULL, "%s, call %u: message \"%s\"",
+              name, nth, message);
     cr_expect_null(made(s, step), "%s, call %u: the handle is not NULL", name, nth);
     cr_expect_eq(interpose_live_total(), alive, "%s, call %u: Vulkan objects are left", name, nth);
     cr_expect_eq(s->heap.live, live, "%s, call %u: host memory is left", name, nth);
@@ -234,7 +239,8 @@ Test(failures, of_any_host_allocation_leave_nothing_and_say_so)
     open_steps(&s);
     for (size_t step = 0; step < 3; step++) {
         unsigned calls = fail_heap(&s, step);
-        cr_expect_gt(calls, 0, "%s allocated nothing through the host's allocator", step_table[step].name);
+        cr_expect_gt(calls, 0, "%s allocated nothing through the host's allocator",
+                     step_table[step].name);
     }
     for (size_t step = 3; step-- > 0;) {
         unmake(&s, step);
@@ -317,14 +323,17 @@ Test(failures, device_lost_stays_and_everything_can_still_be_destroyed)
 static uint8_t *export_blob(rhumb_context *context, size_t *size)
 {
     uint8_t *blob;
-    cr_assert_eq(rhumb_export_cache(context, size, NULL), RHUMB_OK, "%s", rhumb_last_message(context));
+    cr_assert_eq(rhumb_export_cache(context, size, NULL), RHUMB_OK, "%s",
+                 rhumb_last_message(context));
     cr_assert_gt(*size, 0);
     blob = harness_alloc(*size, 1);
-    cr_assert_eq(rhumb_export_cache(context, size, blob), RHUMB_OK, "%s", rhumb_last_message(context));
+    cr_assert_eq(rhumb_export_cache(context, size, blob), RHUMB_OK, "%s",
+                 rhumb_last_message(context));
     return blob;
 }
 
-static void expect_import(rhumb_context *context, const void *blob, size_t size, uint32_t wanted, const char *what)
+static void expect_import(rhumb_context *context, const void *blob, size_t size, uint32_t wanted,
+                          const char *what)
 {
     uint32_t used = 7;
     uint64_t alive = interpose_live_total();
@@ -455,7 +464,8 @@ Test(failures, of_a_standalone_context_leave_nothing)
 
 Test(failures, of_any_driver_call_in_a_whole_operation_leave_nothing)
 {
-    static const rotate_shape shape = {.heads = 1, .rows = 2, .head_dim = 6, .pairing = RHUMB_PAIRING_HALF};
+    static const rotate_shape shape = {
+        .heads = 1, .rows = 2, .head_dim = 6, .pairing = RHUMB_PAIRING_HALF};
     attention_run run;
     static const attention_shape attention = {.q_rows = 2, .k_rows = 3, .head_dim = 5};
     harness h;

@@ -29,7 +29,8 @@ static const rhumb_api *open_plugin(rhumb_loader *loader)
     char path[1024];
     const rhumb_api *api = NULL;
     snprintf(path, sizeof path, "%s/runtime/rhumb_plugin.so", build_root());
-    cr_assert_eq(rhumb_loader_open(loader, path, RHUMB_VERSION_MAJOR, &api), RHUMB_OK, "%s", loader->message);
+    cr_assert_eq(rhumb_loader_open(loader, path, RHUMB_VERSION_MAJOR, &api), RHUMB_OK, "%s",
+                 loader->message);
     cr_assert_geq(api->struct_size, sizeof *api);
     return api;
 }
@@ -65,7 +66,8 @@ static void heap_describe(heap_counts *h, rhumb_allocator *allocator)
     allocator->user = h;
 }
 
-static rhumb_context *open_context(const rhumb_api *api, const host *h, const rhumb_allocator *allocator)
+static rhumb_context *open_context(const rhumb_api *api, const host *h,
+                                   const rhumb_allocator *allocator)
 {
     rhumb_hosted_info info;
     rhumb_context *context = NULL;
@@ -88,8 +90,10 @@ static void expect_guest_manners(void)
     cr_expect_eq(c.created[INTERPOSE_BUFFER], 0, "rhumb made a buffer");
     cr_expect_eq(c.created[INTERPOSE_COMMAND_POOL] + c.created[INTERPOSE_COMMAND_BUFFER], 0,
                  "rhumb made a command pool or buffer");
-    cr_expect_eq(c.created[INTERPOSE_FENCE] + c.created[INTERPOSE_QUERY_POOL], 0, "rhumb made a fence or queries");
-    cr_expect_eq(c.created[INTERPOSE_DEVICE] + c.created[INTERPOSE_INSTANCE], 0, "rhumb made a device");
+    cr_expect_eq(c.created[INTERPOSE_FENCE] + c.created[INTERPOSE_QUERY_POOL], 0,
+                 "rhumb made a fence or queries");
+    cr_expect_eq(c.created[INTERPOSE_DEVICE] + c.created[INTERPOSE_INSTANCE], 0,
+                 "rhumb made a device");
     cr_expect_eq(c.submits, 0, "rhumb submitted");
     cr_expect_eq(c.waits, 0, "rhumb waited");
     cr_expect_eq(c.created[INTERPOSE_SHADER_MODULE], c.destroyed[INTERPOSE_SHADER_MODULE]);
@@ -99,7 +103,8 @@ static void expect_guest_manners(void)
 static void expect_no_failures(const harness *results)
 {
     cr_expect_gt(results->cases, 0);
-    cr_expect_eq(results->failures, 0, "%u of %u comparisons failed", results->failures, results->cases);
+    cr_expect_eq(results->failures, 0, "%u of %u comparisons failed", results->failures,
+                 results->cases);
 }
 
 /* ---- two contexts, two devices ---- */
@@ -112,8 +117,13 @@ typedef struct guest {
     VkCommandBuffer commands;
 } guest;
 
-static const attention_shape guest_shape = {.heads = 4, .kv_heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 40,
-                                            .causal = true, .variant = RHUMB_VARIANT_GENERIC};
+static const attention_shape guest_shape = {.heads = 4,
+                                            .kv_heads = 2,
+                                            .q_rows = 9,
+                                            .k_rows = 40,
+                                            .head_dim = 40,
+                                            .causal = true,
+                                            .variant = RHUMB_VARIANT_GENERIC};
 
 static void run_guests(const rhumb_api *api, guest guests[2])
 {
@@ -129,8 +139,9 @@ static void run_guests(const rhumb_api *api, guest guests[2])
     }
     for (int i = 1; i >= 0; i--) {
         host_barrier_before(&guests[i].h, guests[i].commands);
-        cr_assert_eq(host_record(&guests[i].operation, guests[i].commands, &guests[i].run.op.dispatch), RHUMB_OK,
-                     "%s", api->last_message(guests[i].context));
+        cr_assert_eq(
+            host_record(&guests[i].operation, guests[i].commands, &guests[i].run.op.dispatch),
+            RHUMB_OK, "%s", api->last_message(guests[i].context));
         host_barrier_after(&guests[i].h, guests[i].commands);
     }
     for (int i = 0; i < 2; i++) {
@@ -169,8 +180,8 @@ Test(host, plugin_serves_two_contexts_on_two_devices_in_one_process)
 /* ---- replay ---- */
 
 /* Lengths grow on the device while the same commands run: a decode loop without re-recording. */
-static void replay(const rhumb_api *api, host *h, rhumb_context *context, const attention_shape *base,
-                   harness *results)
+static void replay(const rhumb_api *api, host *h, rhumb_context *context,
+                   const attention_shape *base, harness *results)
 {
     static const uint32_t lengths[] = {1, 2, 7, 31, 32, 33, 64, 69, 70};
     attention_shape shape = *base;
@@ -181,13 +192,15 @@ static void replay(const rhumb_api *api, host *h, rhumb_context *context, const 
     shape_make_attention(&run, &shape, 5);
     host_prepare(&o, h, api, context, &run.op);
     host_barrier_before(h, commands);
-    cr_assert_eq(host_record(&o, commands, &run.op.dispatch), RHUMB_OK, "%s", api->last_message(context));
+    cr_assert_eq(host_record(&o, commands, &run.op.dispatch), RHUMB_OK, "%s",
+                 api->last_message(context));
     host_barrier_after(h, commands);
     host_end(h, commands);
     shape.lengths = false; /* the reference takes them as the dispatch's */
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         char text[64];
-        snprintf(text, sizeof text, "replay with %u keys, variant %d", lengths[i], (int)o.properties.variant);
+        snprintf(text, sizeof text, "replay with %u keys, variant %d", lengths[i],
+                 (int)o.properties.variant);
         shape.k_length = lengths[i];
         shape.q_length = shape.q_rows;
         run.lengths.values[0] = lengths[i];
@@ -267,7 +280,8 @@ static void expect_token_at(token *t, int32_t position)
     harness_load(&t->y);
     for (uint64_t i = 0; i < t->y.count; i++) {
         /* 1e-6 for each channel of a pair, which is below 6 (harness_normal) */
-        cr_assert_float_eq(t->y.values[i], want[i], 1.2e-5, "element %llu at position %d: got %.9g, want %.9g",
+        cr_assert_float_eq(t->y.values[i], want[i], 1.2e-5,
+                           "element %llu at position %d: got %.9g, want %.9g",
                            (unsigned long long)i, position, t->y.values[i], want[i]);
     }
 }
@@ -292,7 +306,8 @@ Test(host, ten_thousand_records_fit_one_command_buffer_without_a_heap_call)
     static host h;
     heap_counts heap;
     token t;
-    host_open(&h, HARNESS_LAVAPIPE, false); /* the layer's own bookkeeping of 10,000 barriers is not under test */
+    host_open(&h, HARNESS_LAVAPIPE, false); /* the layer's own bookkeeping of 10,000 barriers is not
+                                               under test */
     interpose_start(harness_loader(), INTERPOSE_PLAIN);
     heap_describe(&heap, &allocator);
     context = open_context(api, &h, &allocator);
@@ -304,7 +319,8 @@ Test(host, ten_thousand_records_fit_one_command_buffer_without_a_heap_call)
     for (int32_t i = 0; i < RECORDS; i++) {
         t.op.dispatch.q_offset = i;
         host_barrier_before(&h, commands);
-        cr_assert_eq(host_record(&o, commands, &t.op.dispatch), RHUMB_OK, "%s", api->last_message(context));
+        cr_assert_eq(host_record(&o, commands, &t.op.dispatch), RHUMB_OK, "%s",
+                     api->last_message(context));
     }
     after = interpose_read();
     cr_expect_eq(atomic_load(&heap.calls), calls, "rhumb_record called the allocator");
@@ -326,18 +342,20 @@ Test(host, ten_thousand_records_fit_one_command_buffer_without_a_heap_call)
     rhumb_loader_close(&loader);
 }
 
-/* The driver locks inside vkCmd*, so "no heap, no lock" is shown on the object file: what record.c cannot
- * name it cannot call. */
+/* The driver locks inside vkCmd*, so "no heap, no lock" is shown on the object file: what record.c
+ * cannot name it cannot call. */
 Test(host, record_object_file_names_no_allocator_and_no_lock)
 {
-    static const char *const forbidden[] = {"malloc", "calloc", "realloc", "free", "pthread", "mtx_", "alloca",
-                                            "rhumb_allocate", "rhumb_release", "sem_", "futex", "getenv", "printf",
-                                            "fopen", "abort", "exit"};
+    static const char *const forbidden[] = {"malloc",        "calloc", "realloc", "free",
+                                            "pthread",       "mtx_",   "alloca",  "rhumb_allocate",
+                                            "rhumb_release", "sem_",   "futex",   "getenv",
+                                            "printf",        "fopen",  "abort",   "exit"};
     char command[1200];
     char line[512];
     FILE *pipe;
     int symbols = 0;
-    snprintf(command, sizeof command, "nm -u $(find '%s/runtime' -name '*record.c.o')", build_root());
+    snprintf(command, sizeof command, "nm -u $(find '%s/runtime' -name '*record.c.o')",
+             build_root());
     pipe = popen(command, "r");
     cr_assert_not_null(pipe);
     while (fgets(line, sizeof line, pipe) != NULL) {
@@ -409,12 +427,13 @@ Test(host, eight_threads_record_the_same_bindings_into_eight_command_buffers)
     make_token(&t);
     host_prepare(&o, &h, api, context, &t.op);
     for (int i = 0; i < THREADS; i++) {
-        recorders[i] = (recorder){.h = &h, .o = &o, .dispatch = &t.op.dispatch, .pool = host_make_pool(&h),
-                                  .number = i};
+        recorders[i] = (recorder){
+            .h = &h, .o = &o, .dispatch = &t.op.dispatch, .pool = host_make_pool(&h), .number = i};
     }
     join_threads(recorders);
     for (int i = 0; i < THREADS; i++) {
-        cr_assert_eq(recorders[i].result, RHUMB_OK, "thread %d: %s", i, api->result_name(recorders[i].result));
+        cr_assert_eq(recorders[i].result, RHUMB_OK, "thread %d: %s", i,
+                     api->result_name(recorders[i].result));
         memset(o.buffers[1].mapped, 0, o.buffers[1].size);
         host_submit(&h, recorders[i].commands);
         host_read_tensors(&o, &t.op);
@@ -476,16 +495,17 @@ Test(host, eight_threads_make_plans_at_once)
     }
     for (int i = 0; i < THREADS; i++) {
         cr_assert_eq(pthread_join(threads[i], NULL), 0);
-        cr_expect_eq(recorders[i].result, RHUMB_OK, "thread %d: %s", i, rhumb_result_name(recorders[i].result));
+        cr_expect_eq(recorders[i].result, RHUMB_OK, "thread %d: %s", i,
+                     rhumb_result_name(recorders[i].result));
     }
     rhumb_destroy_context(context);
     host_close(&h);
     expect_guest_manners();
 }
 
-/* The cache is read and merged into from several threads while plans fill it. Vulkan wants the cache that is
- * merged into used by one thread at a time. The layer reports two uses at once, but a driver's calls are too
- * short to meet by chance: these take longer, and count. */
+/* The cache is read and merged into from several threads while plans fill it. Vulkan wants the
+ * cache that is merged into used by one thread at a time. The layer reports two uses at once, but a
+ * driver's calls are too short to meet by chance: these take longer, and count. */
 enum { CACHE_THREADS = 4, CACHE_TURNS = 50 };
 
 static struct {
@@ -504,7 +524,8 @@ static void begin_cache_use(bool merges)
 {
     static const struct timespec while_others_come = {.tv_nsec = 100000};
     unsigned before = atomic_fetch_add(merges ? &cache_watch.writers : &cache_watch.readers, 1);
-    unsigned others = merges ? before + atomic_load(&cache_watch.readers) : atomic_load(&cache_watch.writers);
+    unsigned others =
+        merges ? before + atomic_load(&cache_watch.readers) : atomic_load(&cache_watch.writers);
     atomic_fetch_add(merges ? &cache_watch.merges : &cache_watch.reads, 1);
     atomic_fetch_add(&cache_watch.meetings, others != 0 ? 1 : 0);
     nanosleep(&while_others_come, NULL);
@@ -515,8 +536,8 @@ static void end_cache_use(bool merges)
     atomic_fetch_sub(merges ? &cache_watch.writers : &cache_watch.readers, 1);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL watch_read(VkDevice device, VkPipelineCache cache, size_t *size,
-                                                 void *data)
+static VKAPI_ATTR VkResult VKAPI_CALL watch_read(VkDevice device, VkPipelineCache cache,
+                                                 size_t *size, void *data)
 {
     VkResult result;
     begin_cache_use(false);
@@ -525,8 +546,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL watch_read(VkDevice device, VkPipelineCach
     return result;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL watch_merge(VkDevice device, VkPipelineCache cache, uint32_t count,
-                                                  const VkPipelineCache *from)
+static VKAPI_ATTR VkResult VKAPI_CALL watch_merge(VkDevice device, VkPipelineCache cache,
+                                                  uint32_t count, const VkPipelineCache *from)
 {
     VkResult result;
     begin_cache_use(true);
@@ -535,7 +556,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL watch_merge(VkDevice device, VkPipelineCac
     return result;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL watch_create(VkDevice device, VkPipelineCache cache, uint32_t count,
+static VKAPI_ATTR VkResult VKAPI_CALL watch_create(VkDevice device, VkPipelineCache cache,
+                                                   uint32_t count,
                                                    const VkComputePipelineCreateInfo *infos,
                                                    const VkAllocationCallbacks *allocator,
                                                    VkPipeline *pipelines)
@@ -565,7 +587,8 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watch_device(VkDevice device, co
     return function;
 }
 
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watch_instance(VkInstance instance, const char *name)
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watch_instance(VkInstance instance,
+                                                               const char *name)
 {
     PFN_vkVoidFunction function = interpose_get_instance_proc_addr(instance, name);
     if (strcmp(name, "vkGetDeviceProcAddr") != 0) {
@@ -603,7 +626,8 @@ static void make_cache_users(cache_user *users, rhumb_context *context)
     for (int i = 0; i < CACHE_THREADS; i++) {
         cache_user *u = &users[i];
         *u = (cache_user){.context = context, .imports = i % 2 == 0};
-        cr_assert_eq(rhumb_export_cache(context, &u->room, NULL), RHUMB_OK, "%s", rhumb_last_message(context));
+        cr_assert_eq(rhumb_export_cache(context, &u->room, NULL), RHUMB_OK, "%s",
+                     rhumb_last_message(context));
         u->room += 1u << 20;
         u->size = u->room;
         u->blob = harness_alloc(u->room, 1);
@@ -634,13 +658,15 @@ Test(host, threads_export_and_import_the_cache_at_once)
     (void)plan_thread(&planner);
     for (int i = 0; i < CACHE_THREADS; i++) {
         cr_assert_eq(pthread_join(threads[i], NULL), 0);
-        cr_expect_eq(users[i].result, RHUMB_OK, "thread %d: %s", i, rhumb_result_name(users[i].result));
+        cr_expect_eq(users[i].result, RHUMB_OK, "thread %d: %s", i,
+                     rhumb_result_name(users[i].result));
         free(users[i].blob);
     }
     cr_expect_eq(planner.result, RHUMB_OK, "plans: %s", rhumb_result_name(planner.result));
     cr_expect_geq(atomic_load(&cache_watch.reads), CACHE_THREADS / 2 * CACHE_TURNS);
     cr_expect_geq(atomic_load(&cache_watch.merges), CACHE_THREADS / 2 * CACHE_TURNS);
-    cr_expect_eq(atomic_load(&cache_watch.meetings), 0, "%u times a cache was used while it was merged into",
+    cr_expect_eq(atomic_load(&cache_watch.meetings), 0,
+                 "%u times a cache was used while it was merged into",
                  atomic_load(&cache_watch.meetings));
     rhumb_destroy_context(context);
     host_close(&h); /* no message */
@@ -699,7 +725,8 @@ Test(host, nothing_is_compiled_before_it_is_asked_for)
     make_token(&t);
     host_prepare(&o, &h, api, context, &t.op);
     cr_expect_eq(interpose_read().created[INTERPOSE_PIPELINE], o.properties.pipeline_count);
-    cr_expect_eq(interpose_live(INTERPOSE_SHADER_MODULE), 0, "shader modules are gone after create_plan");
+    cr_expect_eq(interpose_live(INTERPOSE_SHADER_MODULE), 0,
+                 "shader modules are gone after create_plan");
     cr_assert_eq(api->create_plan(context, &t.op.info, &again), RHUMB_OK);
     cr_expect_eq(interpose_read().created[INTERPOSE_PIPELINE], o.properties.pipeline_count,
                  "plans with the same kernel share it");
@@ -721,7 +748,8 @@ Test(host, nothing_is_compiled_before_it_is_asked_for)
 
 Test(host, the_hosts_pipeline_cache_is_used_and_left_alone)
 {
-    const VkPipelineCacheCreateInfo cache_info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+    const VkPipelineCacheCreateInfo cache_info = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     rhumb_loader loader;
     const rhumb_api *api = open_plugin(&loader);
     rhumb_hosted_info info;
@@ -757,8 +785,8 @@ static long resident_kib(void)
     return pages * 4;
 }
 
-/* What the driver keeps of `count` pipelines that came and went, in KiB: Mesa 22.3's lavapipe keeps 2 MiB
- * of each. */
+/* What the driver keeps of `count` pipelines that came and went, in KiB: Mesa 22.3's lavapipe keeps
+ * 2 MiB of each. */
 static long driver_growth(host *h, int count)
 {
     static uint32_t words[65536];
@@ -774,25 +802,30 @@ static long driver_growth(host *h, int count)
         {1, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC, 1, VK_SHADER_STAGE_COMPUTE_BIT, NULL},
         {2, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC, 1, VK_SHADER_STAGE_COMPUTE_BIT, NULL}};
     const VkDescriptorSetLayoutCreateInfo set_info = {
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, .bindingCount = 3, .pBindings = bindings};
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+        .bindingCount = 3,
+        .pBindings = bindings};
     const VkPushConstantRange push = {VK_SHADER_STAGE_COMPUTE_BIT, 0, 64};
     VkDescriptorSetLayout set;
     VkPipelineLayout layout;
     cr_assert_eq(h->vk.vkCreateDescriptorSetLayout(h->device, &set_info, NULL, &set), VK_SUCCESS);
-    const VkPipelineLayoutCreateInfo layout_info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
-                                                    .setLayoutCount = 1,
-                                                    .pSetLayouts = &set,
-                                                    .pushConstantRangeCount = 1,
-                                                    .pPushConstantRanges = &push};
+    const VkPipelineLayoutCreateInfo layout_info = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+        .setLayoutCount = 1,
+        .pSetLayouts = &set,
+        .pushConstantRangeCount = 1,
+        .pPushConstantRanges = &push};
     cr_assert_eq(h->vk.vkCreatePipelineLayout(h->device, &layout_info, NULL, &layout), VK_SUCCESS);
     long before = 0;
     for (int i = 0; i < count + 5; i++) { /* the first ones fill the driver's own pools */
-        const VkShaderModuleCreateInfo module_info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                                      .codeSize = 4 * count_of_words,
-                                                      .pCode = words};
+        const VkShaderModuleCreateInfo module_info = {
+            .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+            .codeSize = 4 * count_of_words,
+            .pCode = words};
         VkShaderModule module;
         VkPipeline pipeline;
-        cr_assert_eq(h->vk.vkCreateShaderModule(h->device, &module_info, NULL, &module), VK_SUCCESS);
+        cr_assert_eq(h->vk.vkCreateShaderModule(h->device, &module_info, NULL, &module),
+                     VK_SUCCESS);
         const VkComputePipelineCreateInfo info = {
             .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
             .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -800,8 +833,9 @@ static long driver_growth(host *h, int count)
                       .module = module,
                       .pName = "main"},
             .layout = layout};
-        cr_assert_eq(h->vk.vkCreateComputePipelines(h->device, VK_NULL_HANDLE, 1, &info, NULL, &pipeline),
-                     VK_SUCCESS);
+        cr_assert_eq(
+            h->vk.vkCreateComputePipelines(h->device, VK_NULL_HANDLE, 1, &info, NULL, &pipeline),
+            VK_SUCCESS);
         h->vk.vkDestroyPipeline(h->device, pipeline, NULL);
         h->vk.vkDestroyShaderModule(h->device, module, NULL);
         if (i == 4) {
@@ -851,7 +885,8 @@ Test(host, two_hundred_contexts_come_and_go_without_a_trace)
     after = resident_kib();
     /* 20 plans of two pipelines each */
     long driver = driver_growth(&h, 40);
-    printf("resident memory: %ld KiB after 50 cycles, %ld KiB after 250; 40 pipelines cost the driver %ld KiB\n",
+    printf("resident memory: %ld KiB after 50 cycles, %ld KiB after 250; "
+           "40 pipelines cost the driver %ld KiB\n",
            before, after, driver);
     /* Beyond the driver's share, which differs with the size of a pipeline: below 4 KiB a cycle. */
     cr_expect_lt(after - before, 800 + 2 * driver);
@@ -873,10 +908,12 @@ Test(host, loader_says_why_it_cannot_open_a_plugin)
     cr_expect_null(api);
     cr_expect_not_null(strstr(loader.message, "/no/such/rhumb_plugin.so"), "%s", loader.message);
     cr_expect_null(strchr(loader.message, '\n'));
-    cr_expect_eq(rhumb_loader_open(&loader, "libm.so.6", RHUMB_VERSION_MAJOR, &api), RHUMB_ERROR_ARGUMENT);
+    cr_expect_eq(rhumb_loader_open(&loader, "libm.so.6", RHUMB_VERSION_MAJOR, &api),
+                 RHUMB_ERROR_ARGUMENT);
     cr_expect_not_null(strstr(loader.message, "rhumb_get_api"), "%s", loader.message);
     snprintf(path, sizeof path, "%s/runtime/rhumb_plugin.so", build_root());
-    cr_expect_eq(rhumb_loader_open(&loader, path, RHUMB_VERSION_MAJOR + 1, &api), RHUMB_ERROR_VERSION);
+    cr_expect_eq(rhumb_loader_open(&loader, path, RHUMB_VERSION_MAJOR + 1, &api),
+                 RHUMB_ERROR_VERSION);
     cr_expect_null(api);
     cr_expect_null(loader.library);
     cr_expect_not_null(strstr(loader.message, "major"), "%s", loader.message);

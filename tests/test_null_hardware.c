@@ -1,6 +1,7 @@
-/* Machine code for GPUs that are not there: RADV compiles for any AMD GPU that RADV_FORCE_FAMILY names. Every
- * operation, variant and storage format must compile on each, and hold all its values in registers. One
- * process per family, since the driver reads the variable once: Criterion gives each test its own. */
+/* Machine code for GPUs that are not there: RADV compiles for any AMD GPU that RADV_FORCE_FAMILY
+ * names. Every operation, variant and storage format must compile on each, and hold all its values
+ * in registers. One process per family, since the driver reads the variable once: Criterion gives
+ * each test its own. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 
 #include "host.h"
@@ -12,9 +13,9 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* Of a kernel: at up to 8 bytes each, they fit these GPUs' instruction cache of 32 KiB. The largest kernel
- * has 2,800. Registers indexed by what the compiler takes for no constant once made 7,000 to 30,000 of a
- * tile form, without a spill. */
+/* Of a kernel: at up to 8 bytes each, they fit these GPUs' instruction cache of 32 KiB. The largest
+ * kernel has 2,800. Registers indexed by what the compiler takes for no constant once made 7,000 to
+ * 30,000 of a tile form, without a spill. */
 #define MOST_INSTRUCTIONS 4096
 
 static struct {
@@ -56,7 +57,8 @@ static void read_statistics(VkDevice device, VkPipeline pipeline)
         .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
         .pipeline = pipeline,
     };
-    static const char *const shown[] = {"VGPRs", "SGPRs", "LDS size", "Subgroups per SIMD", "Instructions"};
+    static const char *const shown[] = {"VGPRs", "SGPRs", "LDS size", "Subgroups per SIMD",
+                                        "Instructions"};
     VkPipelineExecutableStatisticKHR statistics[64];
     uint32_t count = 64;
     size_t length = 0;
@@ -79,14 +81,15 @@ static void read_statistics(VkDevice device, VkPipeline pipeline)
         }
         for (size_t n = 0; n < sizeof shown / sizeof shown[0]; n++) {
             if (strcmp(s->name, shown[n]) == 0 && length < sizeof radv.line) {
-                length += (size_t)snprintf(radv.line + length, sizeof radv.line - length, " %s %llu", s->name,
-                                           (unsigned long long)value_of(s));
+                length += (size_t)snprintf(radv.line + length, sizeof radv.line - length,
+                                           " %s %llu", s->name, (unsigned long long)value_of(s));
             }
         }
     }
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
+static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache cache,
+                                                       uint32_t count,
                                                        const VkComputePipelineCreateInfo *infos,
                                                        const VkAllocationCallbacks *allocator,
                                                        VkPipeline *pipelines)
@@ -99,14 +102,15 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipeli
     if (result == VK_SUCCESS) {
         read_statistics(device, pipelines[0]);
         cr_expect_gt(radv.instructions, 0, "RADV counts no instructions");
-        cr_expect_leq(radv.instructions, MOST_INSTRUCTIONS, "pipeline %u of the process:%s", radv.pipelines,
-                      radv.line);
+        cr_expect_leq(radv.instructions, MOST_INSTRUCTIONS, "pipeline %u of the process:%s",
+                      radv.pipelines, radv.line);
         radv.pipelines++;
     }
     return result;
 }
 
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_function(VkDevice device, const char *name)
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_function(VkDevice device,
+                                                                    const char *name)
 {
     return strcmp(name, "vkCreateComputePipelines") == 0 ? (PFN_vkVoidFunction)create_pipelines
                                                           : radv.get_device(device, name);
@@ -118,7 +122,8 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_function(VkInstance instance
                                                     : radv.get(instance, name);
 }
 
-static void compile(rhumb_context *context, const char *family, const char *what, const rhumb_plan_info *info)
+static void compile(rhumb_context *context, const char *family, const char *what,
+                    const rhumb_plan_info *info)
 {
     rhumb_plan *plan = NULL;
     rhumb_plan_properties properties;
@@ -131,8 +136,8 @@ static void compile(rhumb_context *context, const char *family, const char *what
     cr_expect_eq(rhumb_get_plan_properties(plan, &properties), RHUMB_OK);
     printf("%s: %s, variant %d:%s spilled %llu\n", family, what, (int)properties.variant, radv.line,
            (unsigned long long)radv.spilled);
-    cr_expect_eq(radv.spilled, 0, "%s: %s spills registers or uses scratch memory (%llu)", family, what,
-                 (unsigned long long)radv.spilled);
+    cr_expect_eq(radv.spilled, 0, "%s: %s spills registers or uses scratch memory (%llu)", family,
+                 what, (unsigned long long)radv.spilled);
     rhumb_destroy_plan(plan);
 }
 
@@ -178,8 +183,8 @@ static void compile_attention(rhumb_context *context, const char *family, uint32
     info.head_dim = head_dim;
     info.max_q_length = variant == RHUMB_VARIANT_DECODE ? 1 : 512;
     info.max_k_length = 4096;
-    info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) | RHUMB_VIEW_BIT(RHUMB_VIEW_V) |
-                 RHUMB_VIEW_BIT(RHUMB_VIEW_O);
+    info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) |
+                 RHUMB_VIEW_BIT(RHUMB_VIEW_V) | RHUMB_VIEW_BIT(RHUMB_VIEW_O);
     for (uint32_t id = RHUMB_VIEW_Q; id <= RHUMB_VIEW_O; id++) {
         info.dtype[id] = dtype;
     }
@@ -196,7 +201,8 @@ static void compile_all(rhumb_context *context, const char *family)
         compile_attention(context, family, 40, RHUMB_VARIANT_GENERIC, dtypes[t], t == 0);
         for (size_t d = 0; d < sizeof head_dims / sizeof head_dims[0]; d++) {
             compile_attention(context, family, head_dims[d], RHUMB_VARIANT_TILE, dtypes[t], false);
-            compile_attention(context, family, head_dims[d], RHUMB_VARIANT_DECODE, dtypes[t], false);
+            compile_attention(context, family, head_dims[d], RHUMB_VARIANT_DECODE, dtypes[t],
+                              false);
         }
     }
     compile_attention(context, family, 128, RHUMB_VARIANT_TILE, RHUMB_F16, true);
@@ -233,7 +239,8 @@ static void run_family(const char *family)
     compile_all(context, family);
     cr_expect_geq(radv.pipelines, 40);
     rhumb_destroy_context(context);
-    /* The device stays open: RADV's null hardware has no queue to wait for, and crashes in vkDestroyDevice. */
+    /* The device stays open: RADV's null hardware has no queue to wait for, and crashes in
+     * vkDestroyDevice. */
 }
 
 Test(null_hardware, every_kernel_compiles_without_spills_for_navi31)

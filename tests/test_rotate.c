@@ -1,6 +1,6 @@
-/* ROTATE with rope: every path of one scheme against one reference. A fault of one path only (a pairing
- * that is hard-wired, a partial width that is lost, a stride that is taken for contiguous) is the common one,
- * so the table crosses them. */
+/* ROTATE with rope: every path of one scheme against one reference. A fault of one path only (a
+ * pairing that is hard-wired, a partial width that is lost, a stride that is taken for contiguous)
+ * is the common one, so the table crosses them. */
 #include "shapes.h"
 
 #include <criterion/criterion.h>
@@ -42,17 +42,22 @@ static const rotate_shape table[] = {
     {HALF, .heads = 5, .rows = 11, .head_dim = 192, .rotary_dim = 64, .rotary_offset = 128},
     {HALF, .heads = 2, .rows = 11, .head_dim = 96, .rotary_dim = 24, .rotary_offset = 3},
     {INTERLEAVED, .heads = 2, .rows = 11, .head_dim = 96, .rotary_dim = 22, .rotary_offset = 5},
-    {HALF, .heads = 2, .rows = 11, .head_dim = 31, .rotary_dim = 6, .rotary_offset = 7, .in_place = true},
+    {HALF, .heads = 2, .rows = 11, .head_dim = 31, .rotary_dim = 6, .rotary_offset = 7,
+     .in_place = true},
     /* in place */
     {HALF, .batch = 2, .heads = 6, .kv_heads = 2, .rows = 7, .head_dim = 64, .in_place = true},
-    {INTERLEAVED, .batch = 2, .heads = 6, .kv_heads = 2, .rows = 7, .head_dim = 64, .in_place = true},
-    {HALF, .heads = 3, .rows = 7, .head_dim = 40, .rotary_dim = 16, .rotary_offset = 8, .in_place = true},
+    {INTERLEAVED, .batch = 2, .heads = 6, .kv_heads = 2, .rows = 7, .head_dim = 64,
+     .in_place = true},
+    {HALF, .heads = 3, .rows = 7, .head_dim = 40, .rotary_dim = 16, .rotary_offset = 8,
+     .in_place = true},
     {HALF, F16, .heads = 3, .rows = 7, .head_dim = 40, .rotary_dim = 16, .in_place = true},
     {INTERLEAVED, BF16, .heads = 3, .rows = 7, .head_dim = 40, .rotary_dim = 16, .in_place = true},
-    {HALF, F16, .heads = 3, .rows = 5, .head_dim = 33, .rotary_dim = 32, .in_place = true, .layout = ODD},
+    {HALF, F16, .heads = 3, .rows = 5, .head_dim = 33, .rotary_dim = 32, .in_place = true,
+     .layout = ODD},
     /* inverse */
     {HALF, .heads = 2, .rows = 9, .head_dim = 64, .inverse = true, .position_first = 99},
-    {INTERLEAVED, F16, .heads = 2, .rows = 9, .head_dim = 64, .inverse = true, .positions = SHAPE_JUMPS},
+    {INTERLEAVED, F16, .heads = 2, .rows = 9, .head_dim = 64, .inverse = true,
+     .positions = SHAPE_JUMPS},
     /* 16-bit storage */
     {HALF, F16, .batch = 2, .heads = 6, .kv_heads = 3, .rows = 9, .head_dim = 64},
     {INTERLEAVED, F16, .batch = 2, .heads = 6, .kv_heads = 3, .rows = 9, .head_dim = 64},
@@ -64,25 +69,36 @@ static const rotate_shape table[] = {
     {HALF, F16, .heads = 3, .rows = 9, .head_dim = 80, .rotary_dim = 32, .out_differs = true},
     {INTERLEAVED, F16, .heads = 3, .rows = 9, .head_dim = 20, .rotary_dim = 12, .out_differs = true,
      .out_dtype = RHUMB_BF16},
-    /* layouts: rows of a wider buffer, [B,L,H,D], odd offsets and strides, 16-bit rows that share words */
-    {HALF, .batch = 2, .heads = 6, .kv_heads = 2, .rows = 5, .head_dim = 64, .layout = ROWS, .out_layout = ROWS},
+    /* layouts: rows of a wider buffer, [B,L,H,D], odd offsets and strides, 16-bit rows that share
+     * words */
+    {HALF, .batch = 2, .heads = 6, .kv_heads = 2, .rows = 5, .head_dim = 64, .layout = ROWS,
+     .out_layout = ROWS},
     {HALF, .batch = 2, .heads = 6, .kv_heads = 2, .rows = 5, .head_dim = 64, .layout = ROWS},
     {INTERLEAVED, .batch = 2, .heads = 3, .rows = 5, .head_dim = 64, .out_layout = ROWS},
     {HALF, .batch = 2, .heads = 3, .rows = 5, .head_dim = 8, .rotary_dim = 4,
-     .layout = {.by_rows = true, .row_pad = 16, .offset = 4}, .out_layout = {.row_pad = 16, .offset = 4}},
-    {HALF, .batch = 2, .heads = 3, .rows = 5, .head_dim = 64, .layout = ODD, .out_layout = ROWS_ODD},
-    {INTERLEAVED, .batch = 2, .heads = 3, .rows = 5, .head_dim = 64, .layout = ROWS_ODD, .out_layout = ODD},
-    {HALF, F16, .batch = 2, .heads = 3, .rows = 5, .head_dim = 64, .layout = ODD, .out_layout = ROWS_ODD},
-    {INTERLEAVED, F16, .batch = 2, .heads = 3, .rows = 5, .head_dim = 64, .layout = ROWS_ODD, .out_layout = ODD},
-    {HALF, BF16, .batch = 2, .heads = 3, .rows = 5, .head_dim = 31, .rotary_dim = 30, .out_layout = ODD},
-    {INTERLEAVED, BF16, .batch = 2, .heads = 3, .rows = 5, .head_dim = 31, .rotary_dim = 30, .layout = ODD},
-    {INTERLEAVED, F16, .batch = 2, .heads = 3, .rows = 5, .head_dim = 31, .rotary_dim = 26, .rotary_offset = 1,
-     .in_place = true, .layout = ROWS_ODD},
+     .layout = {.by_rows = true, .row_pad = 16, .offset = 4},
+     .out_layout = {.row_pad = 16, .offset = 4}},
+    {HALF, .batch = 2, .heads = 3, .rows = 5, .head_dim = 64, .layout = ODD,
+     .out_layout = ROWS_ODD},
+    {INTERLEAVED, .batch = 2, .heads = 3, .rows = 5, .head_dim = 64, .layout = ROWS_ODD,
+     .out_layout = ODD},
+    {HALF, F16, .batch = 2, .heads = 3, .rows = 5, .head_dim = 64, .layout = ODD,
+     .out_layout = ROWS_ODD},
+    {INTERLEAVED, F16, .batch = 2, .heads = 3, .rows = 5, .head_dim = 64, .layout = ROWS_ODD,
+     .out_layout = ODD},
+    {HALF, BF16, .batch = 2, .heads = 3, .rows = 5, .head_dim = 31, .rotary_dim = 30,
+     .out_layout = ODD},
+    {INTERLEAVED, BF16, .batch = 2, .heads = 3, .rows = 5, .head_dim = 31, .rotary_dim = 30,
+     .layout = ODD},
+    {INTERLEAVED, F16, .batch = 2, .heads = 3, .rows = 5, .head_dim = 31, .rotary_dim = 26,
+     .rotary_offset = 1, .in_place = true, .layout = ROWS_ODD},
     {HALF, F16, .batch = 3, .heads = 5, .rows = 7, .head_dim = 5, .rotary_dim = 4, .layout = ROWS,
      .out_layout = ROWS},
     /* positions */
-    {HALF, .batch = 2, .heads = 3, .rows = 6, .head_dim = 64, .positions = SHAPE_SHARED, .position_first = 17},
-    {HALF, .batch = 3, .heads = 3, .kv_heads = 1, .rows = 6, .head_dim = 64, .positions = SHAPE_PER_BATCH},
+    {HALF, .batch = 2, .heads = 3, .rows = 6, .head_dim = 64, .positions = SHAPE_SHARED,
+     .position_first = 17},
+    {HALF, .batch = 3, .heads = 3, .kv_heads = 1, .rows = 6, .head_dim = 64,
+     .positions = SHAPE_PER_BATCH},
     {HALF, .batch = 3, .heads = 3, .rows = 6, .head_dim = 64, .positions = SHAPE_LEFT_PAD},
     {INTERLEAVED, .batch = 3, .heads = 3, .rows = 6, .head_dim = 64, .positions = SHAPE_JUMPS},
     {HALF, .batch = 2, .heads = 3, .rows = 11, .head_dim = 64, .positions = SHAPE_REPEATS},
@@ -97,25 +113,29 @@ static const rotate_shape table[] = {
     {HALF, .heads = 3, .rows = 11, .head_dim = 128, .base = 500000.0, .position_first = 100000},
     {HALF, .heads = 3, .rows = 11, .head_dim = 64, .base = 1000000.0, .positions = SHAPE_ANYWHERE},
     {HALF, .heads = 3, .rows = 11, .head_dim = 64, .factor = 4.0, .position_first = 8000},
-    {INTERLEAVED, .heads = 3, .rows = 11, .head_dim = 64, .factor = 2.5, .positions = SHAPE_ANYWHERE},
-    {HALF, .heads = 3, .rows = 11, .head_dim = 64, .magnitude = 1.2079441541679836, .position_first = 8000},
+    {INTERLEAVED, .heads = 3, .rows = 11, .head_dim = 64, .factor = 2.5,
+     .positions = SHAPE_ANYWHERE},
+    {HALF, .heads = 3, .rows = 11, .head_dim = 64, .magnitude = 1.2079441541679836,
+     .position_first = 8000},
     {HALF, .heads = 3, .rows = 4, .head_dim = 16, .base = 1.0},
     {HALF, .heads = 3, .rows = 4, .head_dim = 16, .base = 0.5, .positions = SHAPE_JUMPS},
     /* fewer rows than the views have */
     {HALF, .batch = 2, .heads = 6, .kv_heads = 2, .rows = 9, .head_dim = 64, .q_length = 4},
     {HALF, F16, .batch = 2, .heads = 3, .rows = 9, .head_dim = 5, .rotary_dim = 4, .q_length = 4,
      .out_layout = ODD},
-    {INTERLEAVED, .batch = 2, .heads = 3, .rows = 9, .head_dim = 64, .q_length = 4, .in_place = true},
+    {INTERLEAVED, .batch = 2, .heads = 3, .rows = 9, .head_dim = 64, .q_length = 4,
+     .in_place = true},
 };
 
-/* x at the positions of field test 12, and what (1, 0) becomes there at frequency 1. 16777217 is no float,
- * and 15962 and 15968 are one number in half precision. */
+/* x at the positions of field test 12, and what (1, 0) becomes there at frequency 1. 16777217 is no
+ * float, and 15962 and 15968 are one number in half precision. */
 static void check_far_positions(harness *h)
 {
     static const int32_t positions[] = {15962, 131071, 1048575, 16777217, 2147483647, 15968};
     static const double cosines[] = {-0.908015901, -0.817983499, 0.788042240,
                                      0.994383964,  -0.688836692, -0.754792760};
-    static const double sines[] = {0.418935703, -0.575241684, -0.615621173, 0.105832567, -0.724916555};
+    static const double sines[] = {0.418935703, -0.575241684, -0.615621173, 0.105832567,
+                                   -0.724916555};
     harness_tensor x, y, at;
     gpu_operation op;
     rhumb_rope rope;
@@ -146,8 +166,10 @@ static void check_far_positions(harness *h)
         /* the values are given to 1e-9 */
         if (!(fabs(y.values[2 * i] - cosines[i]) <= 1e-6) ||
             (i < 5 && !(fabs(y.values[2 * i + 1] - sines[i]) <= 1e-6))) {
-            harness_fail(h, "far positions: position %d: got (%.9f, %.9f), want (%.9f, %.9f), bound 1e-6",
-                         positions[i], y.values[2 * i], y.values[2 * i + 1], cosines[i], i < 5 ? sines[i] : 0.0);
+            harness_fail(
+                h, "far positions: position %d: got (%.9f, %.9f), want (%.9f, %.9f), bound 1e-6",
+                positions[i], y.values[2 * i], y.values[2 * i + 1], cosines[i],
+                i < 5 ? sines[i] : 0.0);
         }
     }
     harness_free_tensor(&x);
@@ -237,8 +259,8 @@ static void check_left_padding(harness *h)
     for (uint64_t i = 0; i < got.count; i++) {
         uint64_t from = harness_index(&y, 0, i / 64 / 3, 2 + i / 64 % 3, i % 64);
         if (memcmp(&y.values[from], &got.values[i], sizeof(double)) != 0) {
-            harness_fail(h, "left padding: element %llu: %.9g in the batch, %.9g alone", (unsigned long long)i,
-                         y.values[from], got.values[i]);
+            harness_fail(h, "left padding: element %llu: %.9g in the batch, %.9g alone",
+                         (unsigned long long)i, y.values[from], got.values[i]);
             break;
         }
     }
@@ -262,7 +284,8 @@ static void check_tail_bits(harness *h, rhumb_dtype dtype, uint32_t offset)
     for (uint64_t i = 0; i < x.count; i++) {
         uint32_t bits = harness_next(&r);
         if (i % 24 >= 8) {
-            bits |= i % 3 == 0 ? (dtype == RHUMB_F32 ? 0x7f800000u : 0x7c007c00u) : 0; /* NaN or infinity */
+            /* NaN or infinity */
+            bits |= i % 3 == 0 ? (dtype == RHUMB_F32 ? 0x7f800000u : 0x7c007c00u) : 0;
             memcpy(x.memory + harness_byte(&x, i), &bits, size);
         }
     }

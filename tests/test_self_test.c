@@ -1,5 +1,6 @@
-/* The known-answer self-test: it passes on right drivers; for wrong answers (bytes changed between the GPU's
- * end and the comparison) it names the kernel, and the context avoids that kernel and works on. */
+/* The known-answer self-test: it passes on right drivers; for wrong answers (bytes changed between
+ * the GPU's end and the comparison) it names the kernel, and the context avoids that kernel and
+ * works on. */
 #include "host.h"
 #include "shapes.h"
 
@@ -28,7 +29,8 @@ static rhumb_self_test_properties query(const rhumb_context *context)
 
 /* ---- right drivers ---- */
 
-static void expect_passed(harness *h, const rhumb_self_test_properties *p, const rhumb_self_test_result *r)
+static void expect_passed(harness *h, const rhumb_self_test_properties *p,
+                          const rhumb_self_test_result *r)
 {
     printf("%s: %s\n", harness_profile_name(h->profile), r->text);
     h->cases++;
@@ -56,9 +58,11 @@ static void run_on(harness_profile profile, uint32_t kernels)
     p = query(h.g->context);
     cr_expect_eq(p.kernels, kernels, "0x%x are tested", p.kernels);
     size = p.alignment + p.buffer_size + 256;
-    cr_assert_eq(gpu_create_buffer(h.g, size, VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT,
-                                   GPU_MEMORY_READBACK, &buffer),
-                 RHUMB_OK, "%s", h.g->message);
+    cr_assert_eq(
+        gpu_create_buffer(h.g, size,
+                          VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT,
+                          GPU_MEMORY_READBACK, &buffer),
+        RHUMB_OK, "%s", h.g->message);
     mapped = buffer.mapped;
     gpu_fill_canary(mapped, 0, size);
     rhumb_init_self_test_info(&info);
@@ -70,22 +74,27 @@ static void run_on(harness_profile profile, uint32_t kernels)
     cr_assert_eq(rhumb_create_self_test(h.g->context, &info, &test), RHUMB_OK, "%s",
                  rhumb_last_message(h.g->context));
     after = interpose_read();
-    cr_expect_eq(after.created[INTERPOSE_PIPELINE] - before.created[INTERPOSE_PIPELINE], p.pipeline_count);
+    cr_expect_eq(after.created[INTERPOSE_PIPELINE] - before.created[INTERPOSE_PIPELINE],
+                 p.pipeline_count);
     cr_expect_eq(after.created[INTERPOSE_MEMORY] + after.created[INTERPOSE_BUFFER],
                  before.created[INTERPOSE_MEMORY] + before.created[INTERPOSE_BUFFER]);
     cr_assert_eq(gpu_flush_buffer(h.g, &buffer, 0, size), RHUMB_OK);
     cr_assert_eq(gpu_begin_commands(h.g, &commands), RHUMB_OK);
-    cr_assert_eq(rhumb_record_self_test(commands, test), RHUMB_OK, "%s", rhumb_last_message(h.g->context));
+    cr_assert_eq(rhumb_record_self_test(commands, test), RHUMB_OK, "%s",
+                 rhumb_last_message(h.g->context));
     gpu_barrier(h.g, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
                 VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
     cr_assert_eq(gpu_end_commands(h.g, commands), RHUMB_OK);
     cr_assert_eq(gpu_submit_and_wait(h.g, commands, NULL), RHUMB_OK, "%s", h.g->message);
     cr_assert_eq(gpu_invalidate_buffer(h.g, &buffer, 0, size), RHUMB_OK);
     rhumb_init_self_test_result(&result);
-    cr_assert_eq(rhumb_read_self_test(test, &result), RHUMB_OK, "%s", rhumb_last_message(h.g->context));
+    cr_assert_eq(rhumb_read_self_test(test, &result), RHUMB_OK, "%s",
+                 rhumb_last_message(h.g->context));
     expect_passed(&h, &p, &result);
     cr_expect_eq(gpu_find_broken_canary(mapped, 0, p.alignment), p.alignment);
-    cr_expect_eq(gpu_find_broken_canary(mapped + p.alignment + p.buffer_size, p.alignment + p.buffer_size, 256), 256);
+    cr_expect_eq(gpu_find_broken_canary(mapped + p.alignment + p.buffer_size,
+                                        p.alignment + p.buffer_size, 256),
+                 256);
     rhumb_destroy_self_test(test);
     gpu_free_commands(h.g, commands);
     gpu_destroy_buffer(h.g, &buffer);
@@ -224,7 +233,8 @@ static void prepare(fixture *f, bool submit)
         f->good = harness_alloc(f->buffer.size, 1);
         memcpy(f->fresh, f->buffer.mapped, f->buffer.size);
     }
-    cr_assert_eq(rhumb_record_self_test(commands, f->test), RHUMB_OK, "%s", rhumb_last_message(f->context));
+    cr_assert_eq(rhumb_record_self_test(commands, f->test), RHUMB_OK, "%s",
+                 rhumb_last_message(f->context));
     host_barrier_after(&f->h, commands);
     host_end(&f->h, commands);
     if (submit) {
@@ -233,13 +243,15 @@ static void prepare(fixture *f, bool submit)
     }
 }
 
-/* Bytes of words that the GPU changed, at least 1 KiB apart: some in every output, as each is larger. */
+/* Bytes of words that the GPU changed, at least 1 KiB apart: some in every output, as each is
+ * larger. */
 #define MOST_OUTPUTS 256
 static size_t find_outputs(const fixture *f, uint64_t outputs[MOST_OUTPUTS])
 {
     size_t count = 0;
     for (uint64_t at = 0; at < f->buffer.size; at += 4) {
-        if (memcmp(f->fresh + at, f->good + at, 4) != 0 && (count == 0 || at - outputs[count - 1] >= 1024)) {
+        if (memcmp(f->fresh + at, f->good + at, 4) != 0 &&
+            (count == 0 || at - outputs[count - 1] >= 1024)) {
             cr_assert_lt(count, MOST_OUTPUTS);
             outputs[count++] = at;
         }
@@ -257,7 +269,8 @@ static void spoil(fixture *f, uint64_t at)
 }
 
 /* A fresh context that has found `kernels` wrong, from one wrong word in each of their outputs. */
-static void find_wrong(fixture *f, uint32_t kernels, const uint64_t *outputs, const uint32_t *blamed, size_t count)
+static void find_wrong(fixture *f, uint32_t kernels, const uint64_t *outputs,
+                       const uint32_t *blamed, size_t count)
 {
     rhumb_self_test_result r;
     rhumb_destroy_self_test(f->test);
@@ -289,12 +302,16 @@ typedef struct wrong {
 static const wrong wrongs[] = {
     {VECTOR, RHUMB_OP_ROTATE, 64, 9, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_GENERIC,
      "scalar accesses: the vector form was wrong in the self-test"},
-    {ROTATE, RHUMB_OP_ROTATE, 64, 9, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_GENERIC, "aligned rows only"},
-    {ROTATE, RHUMB_OP_ROTATE, 62, 9, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_AUTO, "was wrong in the self-test"},
-    {ROTATE | VECTOR, RHUMB_OP_ROTATE, 64, 9, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_AUTO, "was wrong in the self-test"},
+    {ROTATE, RHUMB_OP_ROTATE, 64, 9, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_GENERIC,
+     "aligned rows only"},
+    {ROTATE, RHUMB_OP_ROTATE, 62, 9, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_AUTO,
+     "was wrong in the self-test"},
+    {ROTATE | VECTOR, RHUMB_OP_ROTATE, 64, 9, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_AUTO,
+     "was wrong in the self-test"},
     {SUBGROUP, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_TILE,
      "shared-memory maxima; the form with shuffles was wrong in the self-test"},
-    {SUBGROUP, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_TILE, RHUMB_VARIANT_TILE, "shared-memory maxima"},
+    {SUBGROUP, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_TILE, RHUMB_VARIANT_TILE,
+     "shared-memory maxima"},
     {SUBGROUP, RHUMB_OP_ATTENTION, 64, 1, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_DECODE, "lanes a key"},
     {TILE, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_TILE, "shuffles"},
     {TILE | SUBGROUP, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_GENERIC,
@@ -307,12 +324,14 @@ static const wrong wrongs[] = {
      "variant decode: was wrong in the self-test"},
     {DECODE | TILE | SUBGROUP, RHUMB_OP_ATTENTION, 64, 1, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_GENERIC,
      "the decode form was wrong in the self-test"},
-    {GENERIC, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_TILE, "aligned rows only"},
+    {GENERIC, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_TILE,
+     "aligned rows only"},
     {GENERIC, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_GENERIC, RHUMB_VARIANT_AUTO,
      "variant generic: was wrong in the self-test"},
     {GENERIC, RHUMB_OP_ATTENTION, 40, 33, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_AUTO,
      "the generic form was wrong in the self-test"},
-    {ALL, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_AUTO, "was wrong in the self-test"},
+    {ALL, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_AUTO, RHUMB_VARIANT_AUTO,
+     "was wrong in the self-test"},
 };
 
 static void plan_info(const wrong *w, const rhumb_rope *rope, rhumb_plan_info *info)
@@ -326,7 +345,8 @@ static void plan_info(const wrong *w, const rhumb_rope *rope, rhumb_plan_info *i
     info->max_k_length = 70;
     info->views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q);
     if (w->op == RHUMB_OP_ATTENTION) {
-        info->views |= RHUMB_VIEW_BIT(RHUMB_VIEW_K) | RHUMB_VIEW_BIT(RHUMB_VIEW_V) | RHUMB_VIEW_BIT(RHUMB_VIEW_O);
+        info->views |= RHUMB_VIEW_BIT(RHUMB_VIEW_K) | RHUMB_VIEW_BIT(RHUMB_VIEW_V) |
+                       RHUMB_VIEW_BIT(RHUMB_VIEW_O);
     }
 }
 
@@ -342,19 +362,25 @@ static void expect_choice(const fixture *f, const wrong *w)
     plan_info(w, &rope, &info);
     result = rhumb_query_plan(f->context, &info, &p);
     text = result == RHUMB_OK ? p.reason : rhumb_last_message(f->context);
-    cr_expect_eq(result, w->variant == RHUMB_VARIANT_AUTO ? RHUMB_ERROR_UNSUPPORTED : RHUMB_OK, "0x%x wrong: %s: %s",
-                 w->kernels, rhumb_result_name(result), text);
+    cr_expect_eq(result, w->variant == RHUMB_VARIANT_AUTO ? RHUMB_ERROR_UNSUPPORTED : RHUMB_OK,
+                 "0x%x wrong: %s: %s", w->kernels, rhumb_result_name(result), text);
     if (result == RHUMB_OK) {
-        cr_expect_eq(p.variant, w->variant, "0x%x wrong: variant %d: %s", w->kernels, (int)p.variant, text);
+        cr_expect_eq(p.variant, w->variant, "0x%x wrong: variant %d: %s", w->kernels,
+                     (int)p.variant, text);
     }
-    cr_expect_not_null(strstr(text, w->text), "0x%x wrong: wanted \"%s\", found \"%s\"", w->kernels, w->text, text);
+    cr_expect_not_null(strstr(text, w->text), "0x%x wrong: wanted \"%s\", found \"%s\"", w->kernels,
+                       w->text, text);
 }
 
-/* Each word, spoilt alone, is one kernel's; then each kernel and group of kernels in a context of its own. */
+/* Each word, spoilt alone, is one kernel's; then each kernel and group of kernels in a context of
+ * its own. */
 Test(self_test, wrong_answers_name_their_kernel_which_is_avoided_afterwards)
 {
-    static const char *const names[] = {"rotate, scalar, ", "rotate, vectors, ", "attention, generic form: ",
-                                        "attention, tile form: ", "attention, tile form with shuffles: ",
+    static const char *const names[] = {"rotate, scalar, ",
+                                        "rotate, vectors, ",
+                                        "attention, generic form: ",
+                                        "attention, tile form: ",
+                                        "attention, tile form with shuffles: ",
                                         "attention, decode form: "};
     static fixture f;
     uint64_t outputs[MOST_OUTPUTS];
@@ -369,12 +395,13 @@ Test(self_test, wrong_answers_name_their_kernel_which_is_avoided_afterwards)
         spoil(&f, outputs[i]);
         r = read_result(&f);
         memcpy(f.buffer.mapped, f.good, f.buffer.size);
-        cr_assert(r.failed != 0 && (r.failed & (r.failed - 1)) == 0, "0x%x failed by one word", r.failed);
+        cr_assert(r.failed != 0 && (r.failed & (r.failed - 1)) == 0, "0x%x failed by one word",
+                  r.failed);
         cr_expect_gt(r.worst_error, 1);
         for (uint32_t n = 0; n < 6; n++) {
             if (r.failed == 1u << n) {
-                cr_expect(strncmp(r.text, names[n], strlen(names[n])) == 0 && strstr(r.text, ": got ") != NULL &&
-                              strstr(r.text, ", want ") != NULL,
+                cr_expect(strncmp(r.text, names[n], strlen(names[n])) == 0 &&
+                              strstr(r.text, ": got ") != NULL && strstr(r.text, ", want ") != NULL,
                           "0x%x: %s", r.failed, r.text);
             }
         }
@@ -428,7 +455,8 @@ static void expect_right(fixture *f, const attention_shape *shape, rhumb_variant
     host_prepare(&o, &f->h, rhumb_get_api(RHUMB_VERSION_MAJOR), f->context, &run.op);
     cr_expect_eq(o.properties.variant, variant, "%s", o.properties.reason);
     commands = host_begin(&f->h, f->h.pool);
-    cr_assert_eq(host_record(&o, commands, &run.op.dispatch), RHUMB_OK, "%s", rhumb_last_message(f->context));
+    cr_assert_eq(host_record(&o, commands, &run.op.dispatch), RHUMB_OK, "%s",
+                 rhumb_last_message(f->context));
     host_barrier_after(&f->h, commands);
     host_end(&f->h, commands);
     host_submit(&f->h, commands);
@@ -448,7 +476,8 @@ static void expect_unaligned_refused(fixture *f)
     rhumb_rope rope;
     rhumb_init_rope(&rope);
     plan_info(&(wrong){.op = RHUMB_OP_ROTATE, .head_dim = 64, .rows = 9}, &rope, &plan_of);
-    cr_assert_eq(rhumb_create_plan(f->context, &plan_of, &plan), RHUMB_OK, "%s", rhumb_last_message(f->context));
+    cr_assert_eq(rhumb_create_plan(f->context, &plan_of, &plan), RHUMB_OK, "%s",
+                 rhumb_last_message(f->context));
     rhumb_init_bindings_info(&info);
     rhumb_init_view(&view, RHUMB_VIEW_Q, RHUMB_F32, f->buffer.buffer, f->buffer.size, 1, 1, 9, 64);
     info.views = &view;
@@ -461,15 +490,22 @@ static void expect_unaligned_refused(fixture *f)
                        rhumb_last_message(f->context));
     cr_expect_null(bindings);
     view.offset = 0;
-    cr_expect_eq(rhumb_create_bindings(plan, &info, &bindings), RHUMB_OK, "%s", rhumb_last_message(f->context));
+    cr_expect_eq(rhumb_create_bindings(plan, &info, &bindings), RHUMB_OK, "%s",
+                 rhumb_last_message(f->context));
     rhumb_destroy_bindings(bindings);
     rhumb_destroy_plan(plan);
 }
 
 Test(self_test, a_context_that_avoids_kernels_computes_with_the_others)
 {
-    static const attention_shape prefill = {.heads = 3, .kv_heads = 1, .q_rows = 23, .k_rows = 43, .head_dim = 32,
-                                            .value_dim = 16, .dtype_k = RHUMB_F16, .dtype_v = RHUMB_F16,
+    static const attention_shape prefill = {.heads = 3,
+                                            .kv_heads = 1,
+                                            .q_rows = 23,
+                                            .k_rows = 43,
+                                            .head_dim = 32,
+                                            .value_dim = 16,
+                                            .dtype_k = RHUMB_F16,
+                                            .dtype_v = RHUMB_F16,
                                             .causal = true};
     static fixture f;
     attention_shape decode = prefill;
@@ -508,7 +544,8 @@ Test(self_test, record_and_read_allocate_nothing_and_call_no_more_than_commands)
     commands = host_begin(&f.h, f.h.pool);
     before = interpose_read();
     calls = f.heap_calls;
-    cr_assert_eq(rhumb_record_self_test(commands, f.test), RHUMB_OK, "%s", rhumb_last_message(f.context));
+    cr_assert_eq(rhumb_record_self_test(commands, f.test), RHUMB_OK, "%s",
+                 rhumb_last_message(f.context));
     after = interpose_read();
     cr_expect_eq(after.dispatches - before.dispatches, 8);
     cr_expect_eq(after.barriers, before.barriers, "its dispatches touch different bytes");
@@ -524,7 +561,8 @@ Test(self_test, record_and_read_allocate_nothing_and_call_no_more_than_commands)
     close_fixture(&f);
 }
 
-static void expect_no_trace(fixture *f, rhumb_result result, rhumb_result wanted, uint64_t alive, long live)
+static void expect_no_trace(fixture *f, rhumb_result result, rhumb_result wanted, uint64_t alive,
+                            long live)
 {
     const char *message = rhumb_last_message(f->context);
     cr_expect_eq(result, wanted, "%s: %s", rhumb_result_name(result), message);
@@ -616,7 +654,8 @@ static const bad_info bad_infos[] = {
     {"next", RHUMB_ERROR_VERSION, extension},
 };
 
-static void expect_error(const fixture *f, rhumb_result result, rhumb_result wanted, const char *part)
+static void expect_error(const fixture *f, rhumb_result result, rhumb_result wanted,
+                         const char *part)
 {
     const char *message = rhumb_last_message(f->context);
     cr_expect_eq(result, wanted, "%s: %s", rhumb_result_name(result), message);
@@ -643,7 +682,8 @@ Test(self_test, bad_input_to_create_is_refused_with_a_reason)
         expect_no_trace(&f, result, bad_infos[i].wanted, alive, live);
     }
     good_info(&f, &info);
-    expect_error(&f, rhumb_create_self_test(f.context, NULL, &f.test), RHUMB_ERROR_ARGUMENT, "NULL");
+    expect_error(&f, rhumb_create_self_test(f.context, NULL, &f.test), RHUMB_ERROR_ARGUMENT,
+                 "NULL");
     expect_error(&f, rhumb_create_self_test(f.context, &info, NULL), RHUMB_ERROR_ARGUMENT, "NULL");
     cr_expect_eq(rhumb_create_self_test(NULL, &info, &f.test), RHUMB_ERROR_ARGUMENT);
     cr_expect_not_null(strstr(rhumb_last_message(NULL), "NULL"));
@@ -672,9 +712,11 @@ Test(self_test, bad_input_to_the_other_calls_is_refused_and_avoids_nothing)
     cr_expect_eq(rhumb_read_self_test(NULL, &r), RHUMB_ERROR_ARGUMENT);
     expect_error(&f, rhumb_read_self_test(f.test, &r), RHUMB_ERROR_ARGUMENT, "recorded");
     cr_expect_eq(interpose_read().calls, before.calls);
-    cr_assert_eq(rhumb_record_self_test(commands, f.test), RHUMB_OK, "%s", rhumb_last_message(f.context));
+    cr_assert_eq(rhumb_record_self_test(commands, f.test), RHUMB_OK, "%s",
+                 rhumb_last_message(f.context));
     before = interpose_read();
-    expect_error(&f, rhumb_record_self_test(commands, f.test), RHUMB_ERROR_ARGUMENT, "recorded before");
+    expect_error(&f, rhumb_record_self_test(commands, f.test), RHUMB_ERROR_ARGUMENT,
+                 "recorded before");
     cr_expect_eq(interpose_read().calls, before.calls);
     expect_error(&f, rhumb_read_self_test(f.test, NULL), RHUMB_ERROR_ARGUMENT, "NULL");
     r.type = RHUMB_TYPE_VIEW;
@@ -683,7 +725,8 @@ Test(self_test, bad_input_to_the_other_calls_is_refused_and_avoids_nothing)
     r.struct_size += 8;
     expect_error(&f, rhumb_read_self_test(f.test, &r), RHUMB_ERROR_VERSION, "struct_size");
     cr_expect_eq(f.avoided_lines, 0);
-    expect_choice(&f, &(wrong){0, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_TILE, RHUMB_VARIANT_TILE, "shuffles"});
+    expect_choice(&f, &(wrong){0, RHUMB_OP_ATTENTION, 64, 33, RHUMB_VARIANT_TILE,
+                               RHUMB_VARIANT_TILE, "shuffles"});
     host_end(&f.h, commands);
     rhumb_destroy_self_test(NULL);
     close_fixture(&f);

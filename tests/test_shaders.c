@@ -1,4 +1,5 @@
-/* The shaders as they are shipped, and their sources: what plain devices cannot do must not be in them. */
+/* The shaders as they are shipped, and their sources: what plain devices cannot do must not be in
+ * them. */
 #include "command.h"
 #include "harness.h"
 
@@ -30,23 +31,26 @@ static void check_module(const char *path)
     char *words = read_file(path, &size);
     bool subgroup = strstr(path, "subgroup") != NULL;
     spirv_facts facts;
-    cr_assert(spirv_read_facts((const uint32_t *)(const void *)words, size / 4, NULL, &facts, message,
-                               sizeof message),
+    cr_assert(spirv_read_facts((const uint32_t *)(const void *)words, size / 4, NULL, &facts,
+                               message, sizeof message),
               "%s: %s", path, message);
     cr_expect_leq(facts.version, 0x00010300u, "%s is SPIR-V 0x%08x", path, facts.version);
     cr_expect_leq(facts.push_bytes, 128, "%s: push constants have %llu bytes", path,
                   (unsigned long long)facts.push_bytes);
     cr_expect_gt(facts.push_bytes, 0, "%s has no push constants: the reader missed them", path);
     cr_expect_gt(facts.descriptor_count, 0, "%s has no descriptors: the reader missed them", path);
-    cr_expect_not(spirv_uses_glsl(&facts, SPIRV_GLSL_SIN) || spirv_uses_glsl(&facts, SPIRV_GLSL_COS) ||
-                      spirv_uses_glsl(&facts, SPIRV_GLSL_TAN) || spirv_uses_glsl(&facts, SPIRV_GLSL_POW),
-                  "%s uses the driver's sin, cos, tan or pow", path);
+    cr_expect_not(
+        spirv_uses_glsl(&facts, SPIRV_GLSL_SIN) || spirv_uses_glsl(&facts, SPIRV_GLSL_COS) ||
+            spirv_uses_glsl(&facts, SPIRV_GLSL_TAN) || spirv_uses_glsl(&facts, SPIRV_GLSL_POW),
+        "%s uses the driver's sin, cos, tan or pow", path);
     for (uint32_t i = 0; i < facts.capability_count; i++) {
         uint32_t c = facts.capabilities[i];
-        bool groups = subgroup && c >= SPIRV_CAPABILITY_GROUP_NON_UNIFORM && c <= SPIRV_CAPABILITY_GROUP_NON_UNIFORM_QUAD;
+        bool groups = subgroup && c >= SPIRV_CAPABILITY_GROUP_NON_UNIFORM &&
+                      c <= SPIRV_CAPABILITY_GROUP_NON_UNIFORM_QUAD;
         cr_expect(c == SPIRV_CAPABILITY_SHADER || groups, "%s needs capability %u", path, c);
     }
-    cr_expect(subgroup || facts.extensions == 0, "%s needs %u SPIR-V extensions", path, facts.extensions);
+    cr_expect(subgroup || facts.extensions == 0, "%s needs %u SPIR-V extensions", path,
+              facts.extensions);
     /* the phase is exact only if nothing contracts or reorders it */
     cr_expect_gt(facts.no_contraction, 0, "%s turns without NoContraction", path);
     free(words);
@@ -56,7 +60,8 @@ Test(shaders, as_shipped_need_nothing_that_a_plain_vulkan_device_lacks)
 {
     command_output files = command_run("find '%s/shaders' -name '*.spv'", command_build_root());
     cr_assert_geq(files.lines, 4, "no shaders below the build folder");
-    for (const char *path = command_next(&files, NULL); path != NULL; path = command_next(&files, path)) {
+    for (const char *path = command_next(&files, NULL); path != NULL;
+         path = command_next(&files, path)) {
         check_module(path);
     }
     command_free(&files);
@@ -99,7 +104,8 @@ static const char *find_word(const char *at, const char *end, const char *word)
     size_t length = strlen(word);
     const char *start = at;
     for (; at + length <= end; at++) {
-        if (memcmp(at, word, length) == 0 && !is_word(at[length]) && (at == start || !is_word(at[-1]))) {
+        if (memcmp(at, word, length) == 0 && !is_word(at[length]) &&
+            (at == start || !is_word(at[-1]))) {
             return at;
         }
     }
@@ -151,7 +157,8 @@ static size_t find_bodies(const char *text, body *bodies, size_t capacity)
             while (back > text && is_word(back[-1])) {
                 back--;
             }
-            snprintf(bodies[count].name, sizeof bodies[count].name, "%.*s", (int)(word_end - back), back);
+            snprintf(bodies[count].name, sizeof bodies[count].name, "%.*s", (int)(word_end - back),
+                     back);
         } else if (*c == '}' && --depth == 0 && count < capacity && bodies[count].begin != NULL) {
             bodies[count].end = c;
             bodies[count].has_barrier = find_call(bodies[count].begin, c, "barrier") != NULL;
@@ -185,7 +192,8 @@ static void check_returns(const char *path, const char *text)
     size_t count = find_bodies(text, bodies, 128);
     for (size_t round = 0; round < 4; round++) { /* through calls */
         for (size_t i = 0; i < count; i++) {
-            bodies[i].has_barrier = bodies[i].has_barrier || last_barrier(&bodies[i], bodies, count) != NULL;
+            bodies[i].has_barrier =
+                bodies[i].has_barrier || last_barrier(&bodies[i], bodies, count) != NULL;
         }
     }
     for (size_t i = 0; i < count; i++) {
@@ -207,22 +215,25 @@ static void check_words(const char *path, const char *text)
     static const char *const trigonometry[] = {"sin", "cos", "tan", "pow"};
     const char *end = text + strlen(text);
     for (size_t i = 0; i < 4 && !ends_with(path, "lib/trig.glsl"); i++) {
-        cr_expect_null(find_call(text, end, trigonometry[i]), "%s calls %s(); only lib/trig.glsl may", path,
-                       trigonometry[i]);
+        cr_expect_null(find_call(text, end, trigonometry[i]),
+                       "%s calls %s(); only lib/trig.glsl may", path, trigonometry[i]);
     }
     cr_expect_null(strstr(text, "local_size_y"), "%s has a two-dimensional work group", path);
     if (!ends_with(path, "lib/reduce.glsl") && strstr(path, "kernel/attention") == NULL) {
         cr_expect_null(strstr(text, "subgroup"), "%s uses subgroup operations", path);
     }
     if (!ends_with(path, "lib/io.glsl")) {
-        cr_expect_null(find_word(text, end, "buffer"), "%s declares a buffer; only lib/io.glsl may", path);
-        cr_expect_null(strstr(text, ".d["), "%s reads a buffer by itself; only lib/io.glsl may", path);
+        cr_expect_null(find_word(text, end, "buffer"), "%s declares a buffer; only lib/io.glsl may",
+                       path);
+        cr_expect_null(strstr(text, ".d["), "%s reads a buffer by itself; only lib/io.glsl may",
+                       path);
     }
     cr_expect_null(find_word(text, end, "float16_t"), "%s uses 16-bit arithmetic", path);
     cr_expect_null(find_word(text, end, "int64_t"), "%s uses 64-bit integers", path);
     cr_expect_null(find_word(text, end, "uint64_t"), "%s uses 64-bit integers", path);
     cr_expect_null(find_word(text, end, "double"), "%s uses double precision", path);
-    cr_expect_null(find_word(text, end, "isnan"), "%s asks for NaN, which plain devices need not keep", path);
+    cr_expect_null(find_word(text, end, "isnan"),
+                   "%s asks for NaN, which plain devices need not keep", path);
 }
 
 /* Each file opens with what it is: a comment within its first lines. */
@@ -241,10 +252,12 @@ static void check_opening(const char *path, const char *text)
 
 Test(shaders, sources_keep_the_rules_that_plain_devices_set)
 {
-    command_output files = command_run("find '%s/shaders' -name '*.comp' -o -path '%s/shaders/*' -name '*.glsl'",
-                                       command_source_root(), command_source_root());
+    command_output files =
+        command_run("find '%s/shaders' -name '*.comp' -o -path '%s/shaders/*' -name '*.glsl'",
+                    command_source_root(), command_source_root());
     cr_assert_geq(files.lines, 8, "no shader sources");
-    for (const char *path = command_next(&files, NULL); path != NULL; path = command_next(&files, path)) {
+    for (const char *path = command_next(&files, NULL); path != NULL;
+         path = command_next(&files, path)) {
         size_t size;
         char *text = read_file(path, &size);
         check_opening(path, text);
@@ -261,12 +274,14 @@ Test(shaders, lint_finds_a_return_before_a_barrier)
 {
     static const char good[] = "void f()\n{\n    barrier();\n    if (x)\n        return;\n}\n";
     static body bodies[8];
-    static const char bad[] = "void f(int a)\n{\n    barrier();\n}\nvoid main()\n{\n    if (x) return;\n    f(1);\n}\n";
+    static const char bad[] =
+        "void f(int a)\n{\n    barrier();\n}\nvoid main()\n{\n    if (x) return;\n    f(1);\n}\n";
     size_t count = find_bodies(bad, bodies, 8);
     cr_assert_eq(count, 2);
     cr_assert_str_eq(bodies[1].name, "main");
     cr_expect_not_null(last_barrier(&bodies[1], bodies, count));
-    cr_expect_not_null(find_word(bodies[1].begin, last_barrier(&bodies[1], bodies, count), "return"));
+    cr_expect_not_null(
+        find_word(bodies[1].begin, last_barrier(&bodies[1], bodies, count), "return"));
     count = find_bodies(good, bodies, 8);
     cr_assert_eq(count, 1);
     cr_expect_null(find_word(bodies[0].begin, last_barrier(&bodies[0], bodies, count), "return"));
@@ -279,13 +294,13 @@ typedef struct plan_row {
     uint32_t value_dim;
 } plan_row;
 
-static const plan_row plan_rows[] = {{1, 1},   {8, 8},   {16, 16},  {32, 32},   {40, 40},   {48, 48},   {64, 64},
-                                     {72, 72}, {80, 80}, {96, 96},  {112, 112}, {128, 128}, {128, 64},  {160, 160},
-                                     {192, 128}, {192, 192}, {208, 208}, {224, 224}, {240, 240}, {256, 256}, {256, 16},
-                                     {16, 256}, {288, 288}, {576, 512}};
+static const plan_row plan_rows[] = {
+    {1, 1},     {8, 8},     {16, 16},   {32, 32},   {40, 40},  {48, 48},   {64, 64},   {72, 72},
+    {80, 80},   {96, 96},   {112, 112}, {128, 128}, {128, 64}, {160, 160}, {192, 128}, {192, 192},
+    {208, 208}, {224, 224}, {240, 240}, {256, 256}, {256, 16}, {16, 256},  {288, 288}, {576, 512}};
 
-static rhumb_result try_plan(harness *h, const plan_row *row, rhumb_variant variant, rhumb_dtype dtype,
-                             uint32_t views, const void *rotary, uint32_t group)
+static rhumb_result try_plan(harness *h, const plan_row *row, rhumb_variant variant,
+                             rhumb_dtype dtype, uint32_t views, const void *rotary, uint32_t group)
 {
     rhumb_plan_info info;
     rhumb_plan_properties properties;
@@ -315,10 +330,12 @@ static rhumb_result try_plan(harness *h, const plan_row *row, rhumb_variant vari
     cr_assert_eq(rhumb_get_plan_properties(plan, &properties), RHUMB_OK);
     if (facts.local_size[0] * facts.local_size[1] * facts.local_size[2] != properties.invocations ||
         facts.shared_bytes != properties.shared_bytes) {
-        harness_fail(h, "D %u/%u variant %d: the plan says %u invocations and %u bytes of shared memory, its shader has "
-                        "%u and %llu",
-                     row->head_dim, row->value_dim, (int)properties.variant, properties.invocations,
-                     properties.shared_bytes, facts.local_size[0], (unsigned long long)facts.shared_bytes);
+        harness_fail(
+            h,
+            "D %u/%u variant %d: the plan says %u invocations and %u bytes of shared memory, "
+            "its shader has %u and %llu",
+            row->head_dim, row->value_dim, (int)properties.variant, properties.invocations,
+            properties.shared_bytes, facts.local_size[0], (unsigned long long)facts.shared_bytes);
     }
     rhumb_destroy_plan(plan);
     return RHUMB_OK;
@@ -326,21 +343,25 @@ static rhumb_result try_plan(harness *h, const plan_row *row, rhumb_variant vari
 
 static void try_row(harness *h, const plan_row *row, const rhumb_rope *rope)
 {
-    static const rhumb_variant variants[] = {RHUMB_VARIANT_AUTO, RHUMB_VARIANT_GENERIC, RHUMB_VARIANT_TILE,
-                                             RHUMB_VARIANT_DECODE};
+    static const rhumb_variant variants[] = {RHUMB_VARIANT_AUTO, RHUMB_VARIANT_GENERIC,
+                                             RHUMB_VARIANT_TILE, RHUMB_VARIANT_DECODE};
     const uint32_t basic = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) |
                            RHUMB_VIEW_BIT(RHUMB_VIEW_V) | RHUMB_VIEW_BIT(RHUMB_VIEW_O);
-    const uint32_t all = basic | RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_K) |
+    const uint32_t all = basic | RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_Q) |
+                         RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_K) |
                          RHUMB_VIEW_BIT(RHUMB_VIEW_LENGTHS) | RHUMB_VIEW_BIT(RHUMB_VIEW_STATUS);
     for (size_t v = 0; v < 4; v++) {
         for (int options = 0; options < 8; options++) {
             const void *rotary = (options & 1) != 0 && row->head_dim % 2 == 0 ? rope : NULL;
-            rhumb_result result = try_plan(h, row, variants[v], (options & 2) != 0 ? RHUMB_F16 : RHUMB_F32,
-                                           (options & 4) != 0 ? all : basic, rotary, (options & 4) != 0 ? 7 : 1);
+            rhumb_result result =
+                try_plan(h, row, variants[v], (options & 2) != 0 ? RHUMB_F16 : RHUMB_F32,
+                         (options & 4) != 0 ? all : basic, rotary, (options & 4) != 0 ? 7 : 1);
             bool must_fit = variants[v] <= RHUMB_VARIANT_GENERIC;
-            if (result != RHUMB_OK && (must_fit || (result != RHUMB_ERROR_LIMIT && result != RHUMB_ERROR_UNSUPPORTED))) {
-                harness_fail(h, "D %u/%u variant %d: %s: %s", row->head_dim, row->value_dim, (int)variants[v],
-                             rhumb_result_name(result), rhumb_last_message(h->g->context));
+            if (result != RHUMB_OK &&
+                (must_fit || (result != RHUMB_ERROR_LIMIT && result != RHUMB_ERROR_UNSUPPORTED))) {
+                harness_fail(h, "D %u/%u variant %d: %s: %s", row->head_dim, row->value_dim,
+                             (int)variants[v], rhumb_result_name(result),
+                             rhumb_last_message(h->g->context));
             }
         }
     }

@@ -27,8 +27,9 @@ static const char *symbol_of(const char *line, char *name, size_t size)
 /* Is `name` declared as RHUMB_API in a public header? */
 static bool is_declared(const char *name)
 {
-    command_output found = command_run("grep -hE '^RHUMB_API .*[ *]%s\\(' '%s'/include/rhumb/rhumb*.h", name,
-                                       command_source_root());
+    command_output found =
+        command_run("grep -hE '^RHUMB_API .*[ *]%s\\(' '%s'/include/rhumb/rhumb*.h", name,
+                    command_source_root());
     bool declared = found.status == 0;
     command_free(&found);
     return declared;
@@ -37,14 +38,15 @@ static bool is_declared(const char *name)
 Test(symbols, shared_library_exports_what_the_headers_declare_and_nothing_else)
 {
     command_output out = command_run("nm -D --defined-only '%s/%s'", command_build_root(), SHARED);
-    command_output declared =
-        command_run("grep -ohE '^RHUMB_API [^(]*\\(' '%s/include/rhumb/rhumb.h' '%s/include/rhumb/rhumb_schemes.h' "
-                    "| grep -oE 'rhumb_[a-z0-9_]+\\(' | tr -d '('",
-                    command_source_root(), command_source_root());
+    command_output declared = command_run(
+        "grep -ohE '^RHUMB_API [^(]*\\(' '%s/include/rhumb/rhumb.h' "
+        "'%s/include/rhumb/rhumb_schemes.h' | grep -oE 'rhumb_[a-z0-9_]+\\(' | tr -d '('",
+        command_source_root(), command_source_root());
     char name[256];
     size_t exported = 0;
     cr_assert_eq(out.status, 0, "%s", out.text);
-    for (const char *line = command_next(&out, NULL); line != NULL; line = command_next(&out, line)) {
+    for (const char *line = command_next(&out, NULL); line != NULL;
+         line = command_next(&out, line)) {
         symbol_of(line, name, sizeof name);
         if (strstr(line, " A ") != NULL && begins(name, "RHUMB_")) {
             continue; /* the name of the symbol version */
@@ -54,9 +56,11 @@ Test(symbols, shared_library_exports_what_the_headers_declare_and_nothing_else)
         cr_expect(is_declared(name), "%s is exported, and no public header declares it", name);
     }
     cr_assert_gt(declared.lines, 20);
-    for (const char *line = command_next(&declared, NULL); line != NULL; line = command_next(&declared, line)) {
+    for (const char *line = command_next(&declared, NULL); line != NULL;
+         line = command_next(&declared, line)) {
         bool found = false;
-        for (const char *have = command_next(&out, NULL); have != NULL; have = command_next(&out, have)) {
+        for (const char *have = command_next(&out, NULL); have != NULL;
+             have = command_next(&out, have)) {
             found = found || strcmp(symbol_of(have, name, sizeof name), line) == 0;
         }
         cr_expect(found, "%s is declared, and not exported", line);
@@ -72,7 +76,8 @@ Test(symbols, plugin_exports_one_symbol)
     char name[256];
     size_t exported = 0;
     cr_assert_eq(out.status, 0, "%s", out.text);
-    for (const char *line = command_next(&out, NULL); line != NULL; line = command_next(&out, line)) {
+    for (const char *line = command_next(&out, NULL); line != NULL;
+         line = command_next(&out, line)) {
         symbol_of(line, name, sizeof name);
         if (strstr(line, " A ") == NULL) {
             exported++;
@@ -89,12 +94,14 @@ Test(symbols, static_library_defines_only_names_with_our_prefix)
     char name[256];
     size_t symbols = 0;
     cr_assert_eq(out.status, 0, "%s", out.text);
-    for (const char *line = command_next(&out, NULL); line != NULL; line = command_next(&out, line)) {
+    for (const char *line = command_next(&out, NULL); line != NULL;
+         line = command_next(&out, line)) {
         if (strchr(line, ' ') == NULL) {
             continue; /* the name of an object file */
         }
         symbols++;
-        cr_expect(begins(symbol_of(line, name, sizeof name), "rhumb_"), "%s is global in the static library", name);
+        cr_expect(begins(symbol_of(line, name, sizeof name), "rhumb_"),
+                  "%s is global in the static library", name);
     }
     cr_expect_gt(symbols, 20);
     command_free(&out);
@@ -105,7 +112,8 @@ static void expect_needed(const char *file, const char *const *allowed)
     command_output out = command_run("readelf -d -W '%s/%s'", command_build_root(), file);
     size_t needed = 0;
     cr_assert_eq(out.status, 0, "%s", out.text);
-    for (const char *line = command_next(&out, NULL); line != NULL; line = command_next(&out, line)) {
+    for (const char *line = command_next(&out, NULL); line != NULL;
+         line = command_next(&out, line)) {
         bool known = false;
         if (strstr(line, "(NEEDED)") == NULL) {
             continue;
@@ -123,28 +131,34 @@ static void expect_needed(const char *file, const char *const *allowed)
 Test(symbols, neither_library_needs_more_than_the_c_library)
 {
     /* libdl and libpthread are names of the C library before glibc 2.34 */
-    static const char *const c_library[] = {"[libc.so", "[libm.so", "[ld-linux", "[libpthread.so", NULL};
-    static const char *const with_loader[] = {"[libc.so", "[libm.so", "[ld-linux", "[libpthread.so", "[libdl.so", NULL};
+    static const char *const c_library[] = {"[libc.so", "[libm.so", "[ld-linux", "[libpthread.so",
+                                            NULL};
+    static const char *const with_loader[] = {"[libc.so",       "[libm.so",  "[ld-linux",
+                                              "[libpthread.so", "[libdl.so", NULL};
     expect_needed(PLUGIN, c_library);
     expect_needed(SHARED, with_loader);
 }
 
-/* No vk*, volk*, cJSON_*, and nothing that would make a library in a game engine a bad neighbour. */
+/* No vk*, volk*, cJSON_*, and nothing that would make a library in a game engine a bad
+ * neighbour. */
 Test(symbols, plugin_uses_no_loader_no_file_no_environment_and_no_output)
 {
-    static const char *const forbidden[] = {"vk",     "volk",   "vma",   "cJSON", "getenv", "secure_getenv", "printf",
-                                            "puts",   "fopen",  "open",  "write", "fwrite", "abort",         "exit",
-                                            "dlopen", "dlsym",  "fork",  "system", "signal", "setlocale",     "pthread_create",
-                                            "__assert_fail"};
-    command_output out = command_run("nm -D --undefined-only '%s/%s'", command_build_root(), PLUGIN);
+    static const char *const forbidden[] = {
+        "vk",           "volk",  "vma",  "cJSON",  "getenv", "secure_getenv", "printf",
+        "puts",         "fopen", "open", "write",  "fwrite", "abort",         "exit",
+        "dlopen",       "dlsym", "fork", "system", "signal", "setlocale",     "pthread_create",
+        "__assert_fail"};
+    command_output out =
+        command_run("nm -D --undefined-only '%s/%s'", command_build_root(), PLUGIN);
     char name[256];
     cr_assert_eq(out.status, 0, "%s", out.text);
-    for (const char *line = command_next(&out, NULL); line != NULL; line = command_next(&out, line)) {
+    for (const char *line = command_next(&out, NULL); line != NULL;
+         line = command_next(&out, line)) {
         symbol_of(line, name, sizeof name);
         for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++) {
             bool prefix = i < 4; /* libraries: by their prefix; functions: by their name */
-            cr_expect(prefix ? !begins(name, forbidden[i]) : strcmp(name, forbidden[i]) != 0, "the plugin uses %s",
-                      name);
+            cr_expect(prefix ? !begins(name, forbidden[i]) : strcmp(name, forbidden[i]) != 0,
+                      "the plugin uses %s", name);
         }
     }
     command_free(&out);
@@ -165,7 +179,8 @@ Test(symbols, libraries_run_no_code_when_they_are_loaded)
         char name[256];
         unsigned long size;
         cr_assert_eq(out.status, 0, "%s", out.text);
-        for (const char *line = command_next(&out, NULL); line != NULL; line = command_next(&out, line)) {
+        for (const char *line = command_next(&out, NULL); line != NULL;
+             line = command_next(&out, line)) {
             if (!section_of(line, name, &size)) {
                 continue;
             }
@@ -173,7 +188,8 @@ Test(symbols, libraries_run_no_code_when_they_are_loaded)
             if (strcmp(name, ".init_array") == 0 || strcmp(name, ".fini_array") == 0) {
                 cr_expect_leq(size, sizeof(void *), "%s of %s has %lu bytes", name, files[f], size);
             }
-            cr_expect(strcmp(name, ".ctors") != 0 && strcmp(name, ".dtors") != 0, "%s has %s", files[f], name);
+            cr_expect(strcmp(name, ".ctors") != 0 && strcmp(name, ".dtors") != 0, "%s has %s",
+                      files[f], name);
         }
         command_free(&out);
     }
@@ -183,18 +199,21 @@ Test(symbols, libraries_have_no_writable_data_but_what_belongs_to_one_thread)
 {
     command_output objects = command_run("find '%s/runtime' -name '*.o'", command_build_root());
     size_t count = 0;
-    for (const char *file = command_next(&objects, NULL); file != NULL; file = command_next(&objects, file)) {
+    for (const char *file = command_next(&objects, NULL); file != NULL;
+         file = command_next(&objects, file)) {
         command_output out = command_run("readelf -S -W '%s'", file);
         char name[256];
         unsigned long size;
         count++;
-        for (const char *line = command_next(&out, NULL); line != NULL; line = command_next(&out, line)) {
+        for (const char *line = command_next(&out, NULL); line != NULL;
+             line = command_next(&out, line)) {
             bool data;
             if (!section_of(line, name, &size)) {
                 continue;
             }
             data = (begins(name, ".data") && !begins(name, ".data.rel.ro")) || begins(name, ".bss");
-            cr_expect(!data || size == 0, "%s: %s has %lu bytes of writable data", file, name, size);
+            cr_expect(!data || size == 0, "%s: %s has %lu bytes of writable data", file, name,
+                      size);
         }
         command_free(&out);
     }
@@ -205,7 +224,8 @@ Test(symbols, libraries_have_no_writable_data_but_what_belongs_to_one_thread)
 static void expect_compiles(const char *compiler, const char *flags, const char *header)
 {
     command_output out = command_run(
-        "printf '#include <rhumb/%s>\\nint main(void) { return 0; }\\n' | %s %s -I'%s/include' -fsyntax-only -",
+        "printf '#include <rhumb/%s>\\nint main(void) { return 0; }\\n' | "
+        "%s %s -I'%s/include' -fsyntax-only -",
         header, compiler, flags, command_source_root());
     cr_expect_eq(out.status, 0, "%s with %s %s: %s", header, compiler, flags, out.text);
     command_free(&out);
@@ -213,11 +233,14 @@ static void expect_compiles(const char *compiler, const char *flags, const char 
 
 Test(symbols, headers_compile_alone_as_c11_and_cpp17_without_a_warning)
 {
-    static const char *const headers[] = {"rhumb.h", "rhumb_schemes.h", "rhumb_loader.h", "rhumb_model.h"};
+    static const char *const headers[] = {"rhumb.h", "rhumb_schemes.h", "rhumb_loader.h",
+                                          "rhumb_model.h"};
     static const struct {
         const char *name;
         const char *flags;
-    } compilers[] = {{"gcc", "-x c -std=c11"}, {"clang", "-x c -std=c11"}, {"g++", "-x c++ -std=c++17"},
+    } compilers[] = {{"gcc", "-x c -std=c11"},
+                     {"clang", "-x c -std=c11"},
+                     {"g++", "-x c++ -std=c++17"},
                      {"clang++", "-x c++ -std=c++17"}};
     size_t run = 0;
     for (size_t c = 0; c < sizeof compilers / sizeof compilers[0]; c++) {

@@ -1,4 +1,5 @@
-/* The wide tables: products of head sizes, lengths, formats and masks that take minutes. Suite full. */
+/* The wide tables: products of head sizes, lengths, formats and masks that take minutes. Suite
+ * full. */
 #include "shapes.h"
 
 #include <criterion/criterion.h>
@@ -11,7 +12,8 @@ static const uint32_t lengths[] = {1, 2, 31, 33, 63, 127, 129, 257};
 /* Any head size by any length on one kernel. */
 static void run_generic(harness *h)
 {
-    static const uint32_t head_dims[] = {1, 8, 40, 63, 64, 72, 80, 96, 112, 128, 160, 192, 256, 576};
+    static const uint32_t head_dims[] = {1,  8,   40,  63,  64,  72,  80,
+                                         96, 112, 128, 160, 192, 256, 576};
     for (size_t d = 0; d < COUNT(head_dims); d++) {
         for (size_t k = 0; k < COUNT(lengths); k++) {
             attention_shape shape = {.variant = RHUMB_VARIANT_GENERIC, .heads = 2};
@@ -36,7 +38,8 @@ static void run_fast(harness *h, rhumb_variant variant)
             shape.variant = variant;
             shape.head_dim = head_dims[d];
             shape.k_rows = lengths[i % COUNT(lengths)];
-            shape.q_rows = variant == RHUMB_VARIANT_DECODE ? 1 : lengths[(5 * i + d) % COUNT(lengths)];
+            shape.q_rows =
+                variant == RHUMB_VARIANT_DECODE ? 1 : lengths[(5 * i + d) % COUNT(lengths)];
             shape.causal = i % 3 != 0;
             shape.windowed = i % 5 == 4;
             shape.window_left = 17;
@@ -50,7 +53,8 @@ static void run_fast(harness *h, rhumb_variant variant)
 static void run_formats(harness *h, rhumb_variant variant)
 {
     for (int i = 0; i < 27; i++) {
-        attention_shape shape = {.heads = 4, .kv_heads = 2, .k_rows = 70, .head_dim = 64, .causal = true};
+        attention_shape shape = {
+            .heads = 4, .kv_heads = 2, .k_rows = 70, .head_dim = 64, .causal = true};
         shape.variant = variant;
         shape.q_rows = variant == RHUMB_VARIANT_DECODE ? 1 : 19;
         shape.dtype_q = (rhumb_dtype)(i % 3);
@@ -65,7 +69,8 @@ static void run_formats(harness *h, rhumb_variant variant)
 
 static void run_rotations(harness *h)
 {
-    static const uint32_t head_dims[] = {2, 6, 31, 40, 63, 64, 72, 80, 96, 112, 128, 160, 192, 256, 576};
+    static const uint32_t head_dims[] = {2,  6,   31,  40,  63,  64,  72, 80,
+                                         96, 112, 128, 160, 192, 256, 576};
     for (int dtype = 0; dtype < 3; dtype++) {
         for (int pairing = 0; pairing < 2; pairing++) {
             for (size_t d = 0; d < COUNT(head_dims) * 4; d++) {
@@ -74,7 +79,8 @@ static void run_rotations(harness *h)
                 shape.dtype = (rhumb_dtype)dtype;
                 shape.pairing = (rhumb_pairing)pairing;
                 shape.head_dim = head_dim;
-                shape.rotary_dim = d % 3 == 0 ? head_dim / 2 * 2 : (head_dim / 4 * 2 > 0 ? head_dim / 4 * 2 : 2);
+                shape.rotary_dim =
+                    d % 3 == 0 ? head_dim / 2 * 2 : (head_dim / 4 * 2 > 0 ? head_dim / 4 * 2 : 2);
                 shape.rotary_offset = d % 2 == 0 ? 0 : (head_dim - shape.rotary_dim) / 2;
                 shape.in_place = d / COUNT(head_dims) == 1;
                 shape.inverse = d / COUNT(head_dims) == 2;
