@@ -79,7 +79,8 @@ Test(readme, has_one_row_for_each_scheme)
         snprintf(row, sizeof row, "\n| %s | ", schemes[i]);
         const char *at = strstr(section, row);
         cr_expect_not_null(at, "README has no row of %s", schemes[i]);
-        cr_expect(at == NULL || strstr(at + 1, row) == NULL, "README has two rows of %s", schemes[i]);
+        cr_expect(at == NULL || strstr(at + 1, row) == NULL, "README has two rows of %s",
+                  schemes[i]);
     }
 }
 
