@@ -5,7 +5,23 @@ _Static_assert(VIEW_Q == RHUMB_VIEW_Q && VIEW_K == RHUMB_VIEW_K && VIEW_V == RHU
                    VIEW_O == RHUMB_VIEW_O && VIEW_Q_OUT == RHUMB_VIEW_Q_OUT &&
                    VIEW_K_OUT == RHUMB_VIEW_K_OUT && VIEW_POSITIONS_Q == RHUMB_VIEW_POSITIONS_Q &&
                    VIEW_POSITIONS_K == RHUMB_VIEW_POSITIONS_K &&
-                   VIEW_LENGTHS == RHUMB_VIEW_LENGTHS && VIEW_STATUS == RHUMB_VIEW_STATUS,
+                   VIEW_LENGTHS == RHUMB_VIEW_LENGTHS && VIEW_STATUS == RHUMB_VIEW_STATUS &&
+                   VIEW_V_OUT == RHUMB_VIEW_V_OUT && VIEW_SLOTS == RHUMB_VIEW_SLOTS &&
+                   VIEW_Q_GAIN == RHUMB_VIEW_Q_GAIN && VIEW_K_GAIN == RHUMB_VIEW_K_GAIN &&
+                   VIEW_FREQUENCIES == RHUMB_VIEW_FREQUENCIES && VIEW_TABLE == RHUMB_VIEW_TABLE &&
+                   VIEW_QUERY_TABLE == RHUMB_VIEW_QUERY_TABLE &&
+                   VIEW_KEY_TABLE == RHUMB_VIEW_KEY_TABLE &&
+                   VIEW_VALUE_TABLE == RHUMB_VIEW_VALUE_TABLE &&
+                   VIEW_TABLE_SCALAR == RHUMB_VIEW_TABLE_SCALAR &&
+                   VIEW_CONTENT_BIAS == RHUMB_VIEW_CONTENT_BIAS &&
+                   VIEW_POSITION_BIAS == RHUMB_VIEW_POSITION_BIAS &&
+                   VIEW_SEGMENT_BIAS == RHUMB_VIEW_SEGMENT_BIAS &&
+                   VIEW_SEGMENT_TABLE == RHUMB_VIEW_SEGMENT_TABLE &&
+                   VIEW_SEGMENTS_Q == RHUMB_VIEW_SEGMENTS_Q &&
+                   VIEW_SEGMENTS_K == RHUMB_VIEW_SEGMENTS_K && VIEW_MASK == RHUMB_VIEW_MASK &&
+                   VIEW_ROW_SCALE == RHUMB_VIEW_ROW_SCALE &&
+                   VIEW_HEAD_SCALE == RHUMB_VIEW_HEAD_SCALE &&
+                   VIEW_WORKSPACE == RHUMB_VIEW_WORKSPACE,
                "view ids of shader and header");
 _Static_assert(DTYPE_F32 == RHUMB_F32 && DTYPE_F16 == RHUMB_F16 && DTYPE_BF16 == RHUMB_BF16 &&
                    DTYPE_I32 == RHUMB_I32,
@@ -21,6 +37,12 @@ _Static_assert(2 * TURNS_PER_LIST == RHUMB_MAX_PAIRS &&
 _Static_assert(MASK_ORDER_INDEX == RHUMB_MASK_ORDER_INDEX &&
                    MASK_ORDER_POSITION == RHUMB_MASK_ORDER_POSITION,
                "mask orders of shader and header");
+_Static_assert(APPEND_NONE == RHUMB_APPEND_NONE && APPEND_POSITION == RHUMB_APPEND_POSITION &&
+                   APPEND_RING == RHUMB_APPEND_RING && APPEND_SLOTS == RHUMB_APPEND_SLOTS,
+               "kinds of append of shader and header");
+_Static_assert(sizeof(((struct rhumb_constants_block *)0)->slopes) == 8 * RHUMB_MAX_SLOPES &&
+                   sizeof(((struct rhumb_constants_block *)0)->edges) == 4 * RHUMB_MAX_EDGES,
+               "slopes and edges");
 _Static_assert(sizeof(struct rhumb_push) <= 64, "push constants stay within 64 bytes");
 _Static_assert(sizeof(struct rhumb_constants_block) <= 16384, "constants block");
 _Static_assert(sizeof(struct rhumb_bindings_block) <= 1024, "bindings block");
@@ -90,6 +112,26 @@ const rhumb_view_rule rhumb_view_rules[RHUMB_VIEW_COUNT] = {
     [RHUMB_VIEW_POSITIONS_K] = {"POSITIONS_K", true, "[B, Lk] or [Lk]"},
     [RHUMB_VIEW_LENGTHS] = {"LENGTHS", true, "[B, 4]"},
     [RHUMB_VIEW_STATUS] = {"STATUS", true, "[1]"},
+    [RHUMB_VIEW_V_OUT] = {"V_OUT", false, "[B, kv_heads, L, value_dim]"},
+    [RHUMB_VIEW_SLOTS] = {"SLOTS", true, "[B, L] or [L]"},
+    [RHUMB_VIEW_Q_GAIN] = {"Q_GAIN", false, "[heads or 1, head_dim]"},
+    [RHUMB_VIEW_K_GAIN] = {"K_GAIN", false, "[kv_heads or 1, head_dim]"},
+    [RHUMB_VIEW_FREQUENCIES] = {"FREQUENCIES", false, "[axes, heads, pairs]"},
+    [RHUMB_VIEW_TABLE] = {"TABLE", false, "[rows, heads or channels]"},
+    [RHUMB_VIEW_QUERY_TABLE] = {"QUERY_TABLE", false, "[heads or 1, rows, head_dim]"},
+    [RHUMB_VIEW_KEY_TABLE] = {"KEY_TABLE", false, "[heads or 1, rows, head_dim]"},
+    [RHUMB_VIEW_VALUE_TABLE] = {"VALUE_TABLE", false, "[heads or 1, rows, value_dim]"},
+    [RHUMB_VIEW_TABLE_SCALAR] = {"TABLE_SCALAR", false, "[rows, heads]"},
+    [RHUMB_VIEW_CONTENT_BIAS] = {"CONTENT_BIAS", false, "[heads, head_dim]"},
+    [RHUMB_VIEW_POSITION_BIAS] = {"POSITION_BIAS", false, "[heads, head_dim]"},
+    [RHUMB_VIEW_SEGMENT_BIAS] = {"SEGMENT_BIAS", false, "[heads, head_dim]"},
+    [RHUMB_VIEW_SEGMENT_TABLE] = {"SEGMENT_TABLE", false, "[heads, 2, head_dim]"},
+    [RHUMB_VIEW_SEGMENTS_Q] = {"SEGMENTS_Q", true, "[B, Lq]"},
+    [RHUMB_VIEW_SEGMENTS_K] = {"SEGMENTS_K", true, "[B, Lk]"},
+    [RHUMB_VIEW_MASK] = {"MASK", false, "[B or 1, heads or 1, Lq or 1, Lk or 1]"},
+    [RHUMB_VIEW_ROW_SCALE] = {"ROW_SCALE", false, "[B or 1, heads, Lq]"},
+    [RHUMB_VIEW_HEAD_SCALE] = {"HEAD_SCALE", false, "[heads]"},
+    [RHUMB_VIEW_WORKSPACE] = {"WORKSPACE", false, "[n]"},
 };
 
 const char *rhumb_dtype_name(rhumb_dtype dtype)
@@ -139,6 +181,8 @@ const rhumb_api *rhumb_get_api(uint32_t abi_major)
         .record_self_test = rhumb_record_self_test,
         .read_self_test = rhumb_read_self_test,
         .destroy_self_test = rhumb_destroy_self_test,
+        .relative_rows = rhumb_relative_rows,
+        .alibi_slopes_of = rhumb_alibi_slopes_of,
     };
     return abi_major == RHUMB_VERSION_MAJOR ? &api : NULL;
 }

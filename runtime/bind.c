@@ -1,37 +1,7 @@
 /* Bindings: validation of views, the descriptor set, the bindings block. */
-#include "internal.h"
+#include "op/op.h"
 
-#define BIT(id) RHUMB_VIEW_BIT(id)
-
-struct binder {
-    const rhumb_plan *plan;
-    const char *op;
-    rhumb_view storage[RHUMB_VIEW_COUNT];
-    rhumb_placed placed[RHUMB_VIEW_COUNT];
-    uint32_t present; /* mask of view ids */
-    VkDescriptorBufferInfo slots[RHUMB_MAX_VIEWS];
-};
-
-static const char *op_name(const rhumb_plan *plan)
-{
-    return plan->resolved.info.op == RHUMB_OP_ROTATE ? "rotate" : "attention";
-}
-
-/* Views that the operation writes. ROTATE without an output view writes its input. */
-static uint32_t written_views(const rhumb_plan_info *i)
-{
-    if (i->op == RHUMB_OP_ATTENTION)
-        return BIT(RHUMB_VIEW_O) | (i->views & BIT(RHUMB_VIEW_STATUS));
-    uint32_t written =
-        i->views & (BIT(RHUMB_VIEW_Q_OUT) | BIT(RHUMB_VIEW_K_OUT) | BIT(RHUMB_VIEW_STATUS));
-    if (!(i->views & BIT(RHUMB_VIEW_Q_OUT)))
-        written |= i->views & BIT(RHUMB_VIEW_Q);
-    if (!(i->views & BIT(RHUMB_VIEW_K_OUT)))
-        written |= i->views & BIT(RHUMB_VIEW_K);
-    return written;
-}
-
-static rhumb_result collect(struct binder *b, const rhumb_bindings_info *info)
+static rhumb_result collect(rhumb_binder *b, const rhumb_bindings_info *info)
 {
     const rhumb_context *context = b->plan->context;
     const rhumb_plan_info *i = &b->plan->resolved.info;
@@ -80,7 +50,7 @@ static bool add(uint64_t *sum, uint64_t a, uint64_t b) /* sum += a * b; false on
     return true;
 }
 
-static rhumb_result place(struct binder *b, uint32_t id)
+static rhumb_result place(rhumb_binder *b, uint32_t id)
 {
     const rhumb_context *context = b->plan->context;
     rhumb_placed *p = &b->placed[id];
@@ -135,7 +105,7 @@ static rhumb_result place(struct binder *b, uint32_t id)
 
 /* Written elements must be distinct: with strides in ascending order, each at least as long as all
  * that lies within it. */
-static rhumb_result check_distinct(const struct binder *b, uint32_t id)
+static rhumb_result check_distinct(const rhumb_binder *b, uint32_t id)
 {
     const rhumb_placed *p = &b->placed[id];
     uint64_t extent = 1;
@@ -162,9 +132,16 @@ static rhumb_result check_distinct(const struct binder *b, uint32_t id)
 }
 
 /* ---- Two views of one buffer */
-static rhumb_result check_pairs(const struct binder *b)
+
+/* Not Q and K, which are read too where they are written. */
+static bool only_written(uint32_t id)
 {
-    uint32_t written = written_views(&b->plan->resolved.info);
+    return id != RHUMB_VIEW_Q && id != RHUMB_VIEW_K;
+}
+
+static rhumb_result check_pairs(const rhumb_binder *b)
+{
+    uint32_t written = b->plan->operation->written(&b->plan->resolved.info);
     for (uint32_t w = 0; w < RHUMB_VIEW_COUNT; w++) {
         if (!(written & BIT(w)))
             continue;
@@ -172,7 +149,7 @@ static rhumb_result check_pairs(const struct binder *b)
             if (!(b->present & BIT(o)) || o == w || ((written & BIT(o)) && o < w) ||
                 b->placed[o].view->buffer != b->placed[w].view->buffer)
                 continue;
-            bool both_only_written = (written & BIT(o)) && o >= RHUMB_VIEW_O && w >= RHUMB_VIEW_O;
+            bool both_only_written = (written & BIT(o)) && only_written(w) && only_written(o);
             if (rhumb_views_meet(&b->placed[w], &b->placed[o], !both_only_written))
                 return rhumb_fail(
                     b->plan->context, RHUMB_ERROR_ARGUMENT,
@@ -187,8 +164,8 @@ static rhumb_result check_pairs(const struct binder *b)
 }
 
 /* ---- Shapes against the plan and each other */
-static rhumb_result want(const struct binder *b, uint32_t id, uint32_t dimension, const char *what,
-                         uint64_t wanted)
+rhumb_result rhumb_want(const rhumb_binder *b, uint32_t id, uint32_t dimension, const char *what,
+                        uint64_t wanted)
 {
     uint64_t found = b->placed[id].view->shape[dimension];
     if (found == wanted)
@@ -199,55 +176,33 @@ static rhumb_result want(const struct binder *b, uint32_t id, uint32_t dimension
                       (unsigned long long)wanted, dimension, (unsigned long long)found);
 }
 
-static rhumb_result want_shape(const struct binder *b, uint32_t id, const uint64_t *shape)
+rhumb_result rhumb_want_shape(const rhumb_binder *b, uint32_t id, const uint64_t shape[4])
 {
     for (uint32_t d = 0; d < 4; d++)
-        RHUMB_TRY(want(b, id, d, "exactly", shape[d]));
+        RHUMB_TRY(rhumb_want(b, id, d, "exactly", shape[d]));
     return RHUMB_OK;
 }
 
-static rhumb_result check_tensor(const struct binder *b, uint32_t id,
-                                 const rhumb_bindings *bindings)
-{
-    const rhumb_plan_info *i = &b->plan->resolved.info;
-    bool is_rotate = i->op == RHUMB_OP_ROTATE;
-    bool of_keys = id == RHUMB_VIEW_K || id == RHUMB_VIEW_V || id == RHUMB_VIEW_K_OUT;
-    bool of_values = id == RHUMB_VIEW_V || id == RHUMB_VIEW_O;
-    RHUMB_TRY(want(b, id, 0, "B", bindings->batch));
-    RHUMB_TRY(want(b, id, 1, of_keys ? "kv_heads" : "heads", of_keys ? i->kv_heads : i->heads));
-    RHUMB_TRY(want(b, id, 2, of_keys && !is_rotate ? "Lk" : "Lq",
-                   of_keys && !is_rotate ? bindings->k_length : bindings->q_length));
-    return want(b, id, 3, of_values ? "value_dim" : "head_dim",
-                of_values ? i->value_dim : i->head_dim);
-}
-
-static rhumb_result check_positions(const struct binder *b, uint32_t id,
-                                    const rhumb_bindings *bindings)
+rhumb_result rhumb_check_positions(const rhumb_binder *b, uint32_t id, uint32_t axes,
+                                   uint32_t batch, uint32_t length)
 {
     const rhumb_view *v = b->placed[id].view;
-    bool of_keys = id == RHUMB_VIEW_POSITIONS_K;
-    uint32_t length = of_keys ? bindings->k_length : bindings->q_length;
-    const rhumb_resolved *r = &b->plan->resolved;
-    uint32_t axes = r->has_rotary && !of_keys ? r->rotary.axes : 1;
-    if (v->shape[0] != 1 || v->shape[1] != axes ||
-        (v->shape[2] != 1 && v->shape[2] != bindings->batch) || v->shape[3] < length)
-        return rhumb_fail(
-            b->plan->context, RHUMB_ERROR_ARGUMENT,
-            "%s: shape of %s %s: wanted [1, %u, %u or 1, at least %u], found [%llu, %llu, %llu, "
-            "%llu]",
-            b->op, rhumb_view_rules[id].name, rhumb_view_rules[id].shape, axes, bindings->batch,
-            length,
-            (unsigned long long)v->shape[0], (unsigned long long)v->shape[1],
-            (unsigned long long)v->shape[2], (unsigned long long)v->shape[3]);
-    return RHUMB_OK;
+    if (v->shape[0] == 1 && v->shape[1] == axes && (v->shape[2] == 1 || v->shape[2] == batch) &&
+        v->shape[3] >= length)
+        return RHUMB_OK;
+    return rhumb_fail(
+        b->plan->context, RHUMB_ERROR_ARGUMENT,
+        "%s: shape of %s %s: wanted [1, %u, %u or 1, at least %u], found [%llu, %llu, %llu, %llu]",
+        b->op, rhumb_view_rules[id].name, rhumb_view_rules[id].shape, axes, batch, length,
+        (unsigned long long)v->shape[0], (unsigned long long)v->shape[1],
+        (unsigned long long)v->shape[2], (unsigned long long)v->shape[3]);
 }
 
-static rhumb_result check_shapes(const struct binder *b, rhumb_bindings *bindings)
+rhumb_result rhumb_take_sizes(const rhumb_binder *b, uint32_t lead, uint32_t keys,
+                              rhumb_bindings *bindings)
 {
-    const rhumb_plan_info *i = &b->plan->resolved.info;
-    uint32_t lead = b->present & BIT(RHUMB_VIEW_Q) ? RHUMB_VIEW_Q : RHUMB_VIEW_K;
     const rhumb_view *q = b->placed[lead].view;
-    const rhumb_view *k = b->present & BIT(RHUMB_VIEW_K) ? b->placed[RHUMB_VIEW_K].view : q;
+    const rhumb_view *k = b->placed[keys].view;
     if (q->shape[0] > RHUMB_MAX_LENGTH || q->shape[2] > RHUMB_MAX_LENGTH ||
         k->shape[2] > RHUMB_MAX_LENGTH)
         return rhumb_fail(b->plan->context, RHUMB_ERROR_LIMIT,
@@ -258,25 +213,21 @@ static rhumb_result check_shapes(const struct binder *b, rhumb_bindings *binding
     bindings->batch = (uint32_t)q->shape[0];
     bindings->q_length = (uint32_t)q->shape[2];
     bindings->k_length = (uint32_t)k->shape[2];
-    for (uint32_t id = RHUMB_VIEW_Q; id <= RHUMB_VIEW_K_OUT; id++)
-        if (i->views & BIT(id))
-            RHUMB_TRY(check_tensor(b, id, bindings));
-    for (uint32_t id = RHUMB_VIEW_POSITIONS_Q; id <= RHUMB_VIEW_POSITIONS_K; id++)
-        if (i->views & BIT(id))
-            RHUMB_TRY(check_positions(b, id, bindings));
-    if (i->views & BIT(RHUMB_VIEW_LENGTHS)) {
-        const uint64_t shape[4] = {1, 1, bindings->batch, 4};
-        RHUMB_TRY(want_shape(b, RHUMB_VIEW_LENGTHS, shape));
-    }
-    if (i->views & BIT(RHUMB_VIEW_STATUS)) {
-        const uint64_t shape[4] = {1, 1, 1, 1};
-        RHUMB_TRY(want_shape(b, RHUMB_VIEW_STATUS, shape));
-    }
     return RHUMB_OK;
 }
 
+rhumb_result rhumb_check_small_views(const rhumb_binder *b, uint32_t batch)
+{
+    const uint64_t lengths[4] = {1, 1, batch, 4};
+    const uint64_t status[4] = {1, 1, 1, 1};
+    if (b->present & BIT(RHUMB_VIEW_LENGTHS))
+        RHUMB_TRY(rhumb_want_shape(b, RHUMB_VIEW_LENGTHS, lengths));
+    return b->present & BIT(RHUMB_VIEW_STATUS) ? rhumb_want_shape(b, RHUMB_VIEW_STATUS, status)
+                                               : RHUMB_OK;
+}
+
 /* ---- Slots: one descriptor range for the views of each */
-static rhumb_result fill_slots(struct binder *b, rhumb_bindings *bindings)
+static rhumb_result fill_slots(rhumb_binder *b, rhumb_bindings *bindings)
 {
     const rhumb_context *context = b->plan->context;
     const rhumb_plan_properties *p = &b->plan->resolved.properties;
@@ -320,6 +271,7 @@ static rhumb_result fill_slots(struct binder *b, rhumb_bindings *bindings)
             bindings->block.view[id][3] = (uint32_t)((v->first - first) / v->size);
         }
     }
+    /* What ROTATE writes in place */
     const uint32_t in[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K},
                    out[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
     for (uint32_t n = 0; n < 2; n++)
@@ -329,18 +281,19 @@ static rhumb_result fill_slots(struct binder *b, rhumb_bindings *bindings)
     return RHUMB_OK;
 }
 
-/* Every row of every floating view starts at a multiple of four elements of its descriptor. */
-static bool rows_aligned(const struct binder *b, const rhumb_bindings *bindings)
+/* Every row of the views that the fast form reads or writes as vectors starts at a multiple of four
+ * elements of its descriptor. */
+static bool rows_aligned(const rhumb_binder *b, const rhumb_bindings *bindings)
 {
-    for (uint32_t id = RHUMB_VIEW_Q; id <= RHUMB_VIEW_K_OUT; id++)
-        if (b->present & BIT(id))
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
+        if (b->present & b->plan->operation->vectors & BIT(id))
             for (uint32_t d = 0; d < 4; d++)
                 if (bindings->block.view[id][d] % 4)
                     return false;
     return true;
 }
 
-static rhumb_result create_set(rhumb_bindings *bindings, const struct binder *b,
+static rhumb_result create_set(rhumb_bindings *bindings, const rhumb_binder *b,
                                const rhumb_bindings_info *info)
 {
     rhumb_context *context = b->plan->context;
@@ -399,7 +352,7 @@ static rhumb_result create_set(rhumb_bindings *bindings, const struct binder *b,
     return RHUMB_OK;
 }
 
-static rhumb_result bind(struct binder *b, const rhumb_bindings_info *info,
+static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
                          rhumb_bindings *bindings)
 {
     const rhumb_context *context = b->plan->context;
@@ -410,28 +363,29 @@ static rhumb_result bind(struct binder *b, const rhumb_bindings_info *info,
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
         if (b->present & BIT(id))
             RHUMB_TRY(place(b, id));
-    RHUMB_TRY(check_shapes(b, bindings));
-    uint32_t written = written_views(&b->plan->resolved.info);
+    RHUMB_TRY(b->plan->operation->check_shapes(b, bindings));
+    uint32_t written = b->plan->operation->written(&b->plan->resolved.info);
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
         if (written & BIT(id))
             RHUMB_TRY(check_distinct(b, id));
     RHUMB_TRY(check_pairs(b));
     RHUMB_TRY(fill_slots(b, bindings));
-    bool fast =
-        b->plan->resolved.pipeline_count > RHUMB_FAST_ALIGNMENT && rows_aligned(b, bindings);
+    bool fast = b->plan->resolved.has_fast && rows_aligned(b, bindings);
     if (!fast && b->plan->resolved.aligned_only)
         return rhumb_fail(
             context, RHUMB_ERROR_UNSUPPORTED,
             "%s: wanted rows that start at multiples of 4 elements, as the form for any alignment "
             "was wrong in the self-test, found others",
             b->op);
-    if (!fast && b->plan->resolved.pipeline_count > RHUMB_FAST_ALIGNMENT)
+    if (!fast && b->plan->resolved.has_fast)
         rhumb_log(
             context, RHUMB_LOG_INFO,
             "%s: some row starts at no multiple of 4 elements: the form for any alignment is used",
             b->plan->name);
     uint32_t index = fast ? RHUMB_FAST_ALIGNMENT : RHUMB_ANY_ALIGNMENT;
     bindings->pipeline = b->plan->pipelines[index]->pipeline;
+    if (b->plan->resolved.has_second)
+        bindings->second = b->plan->pipelines[RHUMB_SECOND_STAGE]->pipeline;
     bindings->rows_per_group = b->plan->resolved.rows_per_group[index];
     return create_set(bindings, b, info);
 }
@@ -454,7 +408,7 @@ rhumb_result rhumb_create_bindings(const rhumb_plan *plan, const rhumb_bindings_
         return rhumb_fail(plan->context, RHUMB_ERROR_HOST_MEMORY,
                           "create_bindings: no host memory for %zu bytes", sizeof *bindings);
     bindings->plan = plan;
-    struct binder binder = {.plan = plan, .op = op_name(plan)};
+    rhumb_binder binder = {.plan = plan, .op = plan->operation->name};
     rhumb_result result = bind(&binder, &info, bindings);
     if (result != RHUMB_OK) {
         rhumb_destroy_bindings(bindings);

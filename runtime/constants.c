@@ -46,6 +46,45 @@ static void write_axes(const rhumb_rotary *rotary, struct rhumb_constants_block 
     }
 }
 
+static void write_terms(const rhumb_terms *t, struct rhumb_constants_block *block)
+{
+    block->delta_low = t->delta_low;
+    block->delta_high = t->delta_high;
+    block->none_below = t->none_below;
+    block->none_above = t->none_above;
+    block->base_past = t->base[0];
+    block->base_future = t->base[1];
+    block->step_past = t->step[0];
+    block->step_future = t->step[1];
+    block->exact = t->exact;
+    block->edge_count = t->edge_count;
+    block->term_flags = (t->flip_half ? TERM_FLAG_FLIP_HALF : 0) |
+                        (t->key_mirrored ? TERM_FLAG_KEY_MIRRORED : 0) |
+                        (t->folded ? TERM_FLAG_FOLDED : 0) |
+                        (t->bias_in_scale ? TERM_FLAG_BIAS_IN_SCALE : 0);
+    block->slope_reference = t->slope_reference;
+    block->table_rows = t->rows;
+    block->bias_scale = (float)t->bias_scale;
+    block->mask_value = (float)t->mask_value;
+    block->window_height = t->window[0];
+    block->window_width = t->window[1];
+    block->grid_height = t->grid[0];
+    block->grid_width = t->grid[1];
+    block->shift_height = t->shift[0];
+    block->shift_width = t->shift[1];
+    block->padded_height = t->padded[0];
+    block->padded_width = t->padded[1];
+    block->modulus_height = t->modulus[0];
+    block->modulus_width = t->modulus[1];
+    block->class_tokens = t->class_tokens;
+    block->max_log_scale = (float)t->max_log_scale;
+    block->epsilon = (float)t->epsilon;
+    memcpy(block->edges, t->edges, t->edge_count * sizeof t->edges[0]);
+    for (uint32_t h = 0; h < RHUMB_MAX_SLOPES; h++)
+        for (uint32_t side = 0; side < 2; side++)
+            block->slopes[h / 2][h % 2 * 2 + side] = (float)t->slope[h][side];
+}
+
 rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, uint32_t new_length,
                                    void *memory, size_t size)
 {
@@ -69,8 +108,10 @@ rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, 
     block.magnitude = (float)rotary->magnitude;
     block.scale_log2 = (float)((double)i->scale * 1.4426950408889634);
     block.mask_order = (uint32_t)i->mask_order;
+    block.scale = i->scale;
     write_frequencies(rotary, new_length, &block);
     write_axes(rotary, &block);
+    write_terms(&plan->resolved.terms, &block);
     memcpy(memory, &block, sizeof block);
     return RHUMB_OK;
 }

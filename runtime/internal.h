@@ -172,19 +172,65 @@ typedef struct rhumb_rotary {
                                            negative */
 } rhumb_rotary;
 
+/* What a relative scheme adds to attention, ARCHITECTURE.md section 2: which terms, and how a
+ * distance becomes a row of their tables. With delta = pos_k - pos_q:
+ *   d = clamp(delta, delta_low, delta_high); no term where delta < none_below or > none_above
+ *   row = base[side] + step[side] * f(|d|), side = d > 0
+ *   f(a) = a below `exact`, else exact - 1 + the number of edges up to a */
+typedef struct rhumb_terms {
+    uint32_t mask;        /* TERM_* */
+    uint32_t rows;        /* of the tables; 0: none */
+    uint32_t zero;        /* row of distance 0 */
+    int32_t delta_low;
+    int32_t delta_high;
+    int32_t none_below;
+    int32_t none_above;
+    int32_t base[2];
+    int32_t step[2];
+    uint32_t exact;
+    uint32_t edge_count;
+    uint32_t edges[RHUMB_MAX_EDGES]; /* ascending */
+    bool flip_half;                  /* delta changes sign for the second half of the batch */
+    bool key_mirrored;               /* KEY_TABLE's row is that of -delta */
+    bool folded;                     /* QUERY_TABLE meets q + u, not q + w */
+    bool bias_in_scale;              /* b is multiplied by the softmax scale */
+    double bias_scale;               /* factor of TABLE's scalars */
+    double scale;                    /* softmax scale where the plan leaves it to the scheme */
+    uint32_t slope_reference;        /* SLOPE_*: what distances are counted from */
+    double slope[RHUMB_MAX_SLOPES][2]; /* TERM_SLOPE: b = slope[h][0] delta for keys in the past,
+                                          -slope[h][1] delta for those in the future */
+    /* TERM_WINDOW: rho by offsets inside a window, rows of Q and K by pixels of a grid. */
+    uint32_t window[2];
+    uint32_t grid[2];                /* {0, 0}: a batch entry is one window */
+    uint32_t shift[2];
+    uint32_t padded[2];              /* grid in whole windows */
+    uint32_t modulus[2];             /* of the shift */
+    uint32_t class_tokens;
+    double mask_value;
+    double max_log_scale;            /* TERM_COSINE */
+    double epsilon;
+} rhumb_terms;
+
 typedef struct rhumb_scheme {
     const char *name;
     uint32_t type;
-    /* Validates parameters and computes what the kernels need. `params` has been header-checked by
-     * nobody. */
+    /* Each validates parameters and computes what the kernels need; NULL where the scheme has no
+     * such side. `params` has been header-checked by nobody. */
     rhumb_result (*resolve_rotary)(const rhumb_context *context, const void *params,
                                    uint32_t head_dim, rhumb_rotary *rotary);
+    /* `info` is complete but for `scale`; views that the scheme wants or cannot use are refused. */
+    rhumb_result (*resolve_terms)(const rhumb_context *context, const void *params,
+                                  const rhumb_plan_info *info, rhumb_terms *terms);
 } rhumb_scheme;
 
 /* registry.c. NULL if no scheme struct has this type. */
 const rhumb_scheme *rhumb_find_scheme(uint32_t type);
 rhumb_result rhumb_resolve_rotary(const rhumb_context *context, const void *params,
                                   uint32_t head_dim, rhumb_rotary *rotary);
+rhumb_result rhumb_resolve_terms(const rhumb_context *context, const void *params,
+                                 const rhumb_plan_info *info, rhumb_terms *terms);
+/* rows.c. A distance's row, or -1. */
+int32_t rhumb_row_of(const rhumb_terms *terms, int32_t delta);
 /* length.c. Frequency of one pair at a length; 0 is the shortest. */
 long double rhumb_frequency_at(const rhumb_rotary *rotary, uint32_t pair, uint32_t length);
 /* Whether any frequency differs between the two lengths. */
@@ -218,9 +264,10 @@ rhumb_result rhumb_acquire_pipeline(rhumb_context *context, const rhumb_pipeline
 void rhumb_release_pipeline(rhumb_context *context, rhumb_pipeline *pipeline);
 
 /* ---- Plans: plan.c, constants.c */
-#define RHUMB_PLAN_PIPELINES 2
+#define RHUMB_PLAN_PIPELINES 3
 #define RHUMB_ANY_ALIGNMENT 0   /* index of the pipeline for views of any alignment: always there */
 #define RHUMB_FAST_ALIGNMENT 1  /* index of the one that wants rows at multiples of four elements */
+#define RHUMB_SECOND_STAGE 2    /* index of the kernel that follows, where an operation has two */
 
 /* A plan's text after validation, before anything is compiled. */
 typedef struct rhumb_resolved {
@@ -229,7 +276,10 @@ typedef struct rhumb_resolved {
     bool aligned_only;    /* the form for any alignment is one of these: bindings may not use it */
     bool has_rotary;
     rhumb_rotary rotary;
-    uint32_t pipeline_count;
+    bool has_terms;
+    rhumb_terms terms;
+    bool has_fast; /* a pipeline of RHUMB_FAST_ALIGNMENT */
+    bool has_second;
     rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];
     uint32_t rows_per_group[RHUMB_PLAN_PIPELINES];
     rhumb_plan_properties properties;
@@ -237,6 +287,7 @@ typedef struct rhumb_resolved {
 
 struct rhumb_plan {
     rhumb_context *context;
+    const struct rhumb_operation *operation;
     rhumb_resolved resolved;
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
@@ -249,9 +300,6 @@ struct rhumb_plan {
 rhumb_result rhumb_create_plan_without(rhumb_context *context, const rhumb_plan_info *info,
                                        uint32_t avoid, rhumb_plan **plan);
 
-/* variant.c: the one place where limits become kernels. Fills keys, counts and the variant's
- * properties. */
-rhumb_result rhumb_choose_variant(const rhumb_context *context, rhumb_resolved *resolved);
 /* Whether the tile may exchange row maxima by shuffles. */
 bool rhumb_has_shuffles(const rhumb_limits *limits);
 
@@ -276,6 +324,7 @@ struct rhumb_bindings {
     VkDescriptorPool pool;
     VkDescriptorSet set;
     VkPipeline pipeline;
+    VkPipeline second; /* RHUMB_SECOND_STAGE, or VK_NULL_HANDLE */
     uint32_t rows_per_group;
     uint32_t batch;
     uint32_t q_length; /* rows and keys of the views */

@@ -1,43 +1,27 @@
 /* Plans: validation of plan_info, its completion, pipelines. */
-#include "internal.h"
+#include "op/op.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#define BIT(id) RHUMB_VIEW_BIT(id)
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static const struct {
-    rhumb_op op;
-    const char *name;
-    uint32_t required; /* views */
-    uint32_t one_of;   /* at least one of these */
-    uint32_t optional;
-} ops[] = {
-    {RHUMB_OP_ROTATE, "rotate", 0, BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K),
-     BIT(RHUMB_VIEW_Q_OUT) | BIT(RHUMB_VIEW_K_OUT) | BIT(RHUMB_VIEW_POSITIONS_Q) |
-         BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_STATUS)},
-    {RHUMB_OP_ATTENTION, "attention",
-     BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_O), 0,
-     BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K) | BIT(RHUMB_VIEW_LENGTHS) |
-         BIT(RHUMB_VIEW_STATUS)},
-};
-
-static const char *op_name(rhumb_op op)
+const rhumb_operation *rhumb_find_operation(rhumb_op op)
 {
-    for (size_t i = 0; i < COUNT(ops); i++)
-        if (ops[i].op == op)
-            return ops[i].name;
-    return "unknown operation";
+    static const rhumb_operation *const operations[] = {&rhumb_op_rotate, &rhumb_op_attention};
+    for (size_t i = 0; i < COUNT(operations); i++)
+        if (operations[i]->op == op)
+            return operations[i];
+    return NULL;
 }
 
-static const char *view_name(uint32_t id)
+const char *rhumb_view_name(uint32_t id)
 {
     return id < RHUMB_VIEW_COUNT ? rhumb_view_rules[id].name : "unknown";
 }
 
-static rhumb_result check_range(const rhumb_context *context, const char *op, const char *field,
-                                uint32_t value, uint32_t low, uint32_t high)
+rhumb_result rhumb_check_range(const rhumb_context *context, const char *op, const char *field,
+                               uint32_t value, uint32_t low, uint32_t high)
 {
     if (value >= low && value <= high)
         return RHUMB_OK;
@@ -45,20 +29,21 @@ static rhumb_result check_range(const rhumb_context *context, const char *op, co
                       low, high, value);
 }
 
-static rhumb_result check_sizes(const rhumb_context *context, const char *op,
+static rhumb_result check_sizes(const rhumb_context *context, const rhumb_operation *o,
                                 const rhumb_plan_info *i)
 {
-    RHUMB_TRY(check_range(context, op, "heads", i->heads, 1, 65535));
-    RHUMB_TRY(check_range(context, op, "kv_heads", i->kv_heads, 1, 65535));
+    const char *op = o->name;
+    RHUMB_TRY(rhumb_check_range(context, op, "heads", i->heads, 1, 65535));
+    RHUMB_TRY(rhumb_check_range(context, op, "kv_heads", i->kv_heads, 1, 65535));
     if (i->heads % i->kv_heads)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: kv_heads: wanted a divisor of heads %u, found %u", op, i->heads,
                           i->kv_heads);
-    RHUMB_TRY(check_range(context, op, "head_dim", i->head_dim, 1, RHUMB_MAX_HEAD_DIM));
-    RHUMB_TRY(check_range(context, op, "value_dim", i->value_dim, 1, RHUMB_MAX_HEAD_DIM));
-    RHUMB_TRY(check_range(context, op, "max_q_length", i->max_q_length, 1, RHUMB_MAX_LENGTH));
-    RHUMB_TRY(check_range(context, op, "max_k_length", i->max_k_length, 1, RHUMB_MAX_LENGTH));
-    if ((uint32_t)i->variant > RHUMB_VARIANT_DECODE)
+    RHUMB_TRY(rhumb_check_range(context, op, "head_dim", i->head_dim, 1, o->max_head_dim));
+    RHUMB_TRY(rhumb_check_range(context, op, "value_dim", i->value_dim, 1, o->max_head_dim));
+    RHUMB_TRY(rhumb_check_range(context, op, "max_q_length", i->max_q_length, 1, RHUMB_MAX_LENGTH));
+    RHUMB_TRY(rhumb_check_range(context, op, "max_k_length", i->max_k_length, 1, RHUMB_MAX_LENGTH));
+    if ((uint32_t)i->variant > RHUMB_VARIANT_UNFUSED)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: variant: wanted a rhumb_variant, found %d", op, (int)i->variant);
     if (!isfinite(i->scale) || (i->scale < RHUMB_SCALE_AUTO && fabsf(i->scale) > 1e38f))
@@ -68,35 +53,30 @@ static rhumb_result check_sizes(const rhumb_context *context, const char *op,
     return RHUMB_OK;
 }
 
-static rhumb_result check_views(const rhumb_context *context, const char *op, size_t row,
+static rhumb_result check_views(const rhumb_context *context, const rhumb_operation *o,
                                 const rhumb_plan_info *i)
 {
-    uint32_t allowed = ops[row].required | ops[row].one_of | ops[row].optional;
+    const char *op = o->name;
+    uint32_t allowed = o->required | o->one_of | o->optional;
     for (uint32_t id = 0; id < RHUMB_MAX_VIEWS; id++) {
-        if ((ops[row].required & BIT(id)) && !(i->views & BIT(id)))
+        if ((o->required & BIT(id)) && !(i->views & BIT(id)))
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: views: wanted %s, found none", op,
-                              view_name(id));
+                              rhumb_view_name(id));
         if ((i->views & BIT(id)) && !(allowed & BIT(id)))
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "%s: views: %s (%u) is no view of this operation", op, view_name(id),
+                              "%s: views: %s (%u) is no view of this operation", op, rhumb_view_name(id),
                               id);
     }
-    if (ops[row].one_of && !(i->views & ops[row].one_of))
+    if (o->one_of && !(i->views & o->one_of))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: views: wanted Q or K, found neither",
                           op);
-    if ((i->views & BIT(RHUMB_VIEW_Q_OUT)) && !(i->views & BIT(RHUMB_VIEW_Q)))
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "%s: views: wanted Q beside Q_OUT, found none", op);
-    if ((i->views & BIT(RHUMB_VIEW_K_OUT)) && !(i->views & BIT(RHUMB_VIEW_K)))
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "%s: views: wanted K beside K_OUT, found none", op);
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
         bool integer = rhumb_view_rules[id].integer;
         if (!(i->views & BIT(id)))
             continue;
         if (integer ? i->dtype[id] != RHUMB_I32 : (uint32_t)i->dtype[id] > RHUMB_BF16)
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "%s: dtype of %s: wanted %s, found %s (%d)", op, view_name(id),
+                              "%s: dtype of %s: wanted %s, found %s (%d)", op, rhumb_view_name(id),
                               integer ? "i32" : "f32, f16 or bf16", rhumb_dtype_name(i->dtype[id]),
                               (int)i->dtype[id]);
     }
@@ -145,7 +125,7 @@ static rhumb_result check_pairing(const rhumb_context *context, const char *op,
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                               "%s: views: wanted %s beside %s for INTERLEAVED_TO_HALF, which is "
                               "out of place only, found none",
-                              op, view_name(out[n]), view_name(in[n]));
+                              op, rhumb_view_name(out[n]), rhumb_view_name(in[n]));
     return RHUMB_OK;
 }
 
@@ -166,16 +146,36 @@ static rhumb_result check_axes(const rhumb_context *context, const char *op,
     return RHUMB_OK;
 }
 
-/* ---- Slots */
-
-/* Where a device has fewer descriptors than the plan has views: one for each large tensor, the
- * first one shared by Q, the output of attention and all small views. */
-static uint32_t documented_slot(rhumb_op op, uint32_t id)
+rhumb_result rhumb_resolve_plan_rotary(const rhumb_context *context, const char *op,
+                                       rhumb_resolved *r)
 {
-    if (op == RHUMB_OP_ATTENTION)
-        return id == RHUMB_VIEW_K ? 1 : id == RHUMB_VIEW_V ? 2 : 0;
-    return id == RHUMB_VIEW_K ? 1 : id == RHUMB_VIEW_Q_OUT ? 2 : id == RHUMB_VIEW_K_OUT ? 3 : 0;
+    if (!r->info.rotary)
+        return RHUMB_OK;
+    RHUMB_TRY(rhumb_resolve_rotary(context, r->info.rotary, r->info.head_dim, &r->rotary));
+    r->has_rotary = true;
+    RHUMB_TRY(check_pairing(context, op, r));
+    return check_axes(context, op, r);
 }
+
+rhumb_result rhumb_resolve_plan_terms(const rhumb_context *context, const char *op,
+                                      rhumb_resolved *r)
+{
+    (void)op;
+    if (!r->info.scheme)
+        return RHUMB_OK;
+    RHUMB_TRY(rhumb_resolve_terms(context, r->info.scheme, &r->info, &r->terms));
+    r->has_terms = true;
+    return RHUMB_OK;
+}
+
+void rhumb_fill_scale(rhumb_resolved *r)
+{
+    if (r->info.scale < RHUMB_SCALE_AUTO)
+        return;
+    r->info.scale = (float)(r->has_terms ? r->terms.scale : 1.0 / sqrt((double)r->info.head_dim));
+}
+
+/* ---- Slots */
 
 /* Numbers in the order of first use, so that the used slots are 0 .. count - 1. */
 static uint32_t compact_slots(const rhumb_plan_info *i, uint32_t *slot)
@@ -194,8 +194,10 @@ static uint32_t compact_slots(const rhumb_plan_info *i, uint32_t *slot)
     return count;
 }
 
-static rhumb_result assign_slots(const rhumb_context *context, const char *op, rhumb_resolved *r)
+static rhumb_result assign_slots(const rhumb_context *context, const rhumb_operation *o,
+                                 rhumb_resolved *r)
 {
+    const char *op = o->name;
     rhumb_plan_info *i = &r->info;
     rhumb_plan_properties *p = &r->properties;
     uint32_t views = 0, given = 0, used = 0;
@@ -207,7 +209,7 @@ static rhumb_result assign_slots(const rhumb_context *context, const char *op, r
             continue;
         if (i->slot[id] >= RHUMB_MAX_VIEWS)
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "%s: slot of %s: wanted 0 to %d, found %u", op, view_name(id),
+                              "%s: slot of %s: wanted 0 to %d, found %u", op, rhumb_view_name(id),
                               RHUMB_MAX_VIEWS - 1, i->slot[id]);
         p->slot[id] = i->slot[id];
         used |= 1u << i->slot[id];
@@ -226,7 +228,7 @@ static rhumb_result assign_slots(const rhumb_context *context, const char *op, r
         bool fits = views <= context->limits.max_storage_buffers;
         for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
             if (i->views & BIT(id))
-                p->slot[id] = fits ? id : documented_slot(i->op, id);
+                p->slot[id] = fits ? id : o->shared_slot(id);
         p->slot_count = compact_slots(i, p->slot);
     }
     if (p->slot_count > context->limits.max_storage_buffers)
@@ -236,41 +238,16 @@ static rhumb_result assign_slots(const rhumb_context *context, const char *op, r
     return RHUMB_OK;
 }
 
-/* ---- Cost */
-static uint64_t saturated_product(uint64_t a, uint64_t b)
+void rhumb_add_reason(rhumb_resolved *r, const char *text)
 {
-    return a && b > UINT64_MAX / a ? UINT64_MAX : a * b;
+    char *reason = r->properties.reason;
+    size_t length = strlen(reason);
+    snprintf(reason + length, sizeof r->properties.reason - length, "%s", text);
 }
 
-static void count_cost(rhumb_resolved *r)
+uint64_t rhumb_saturated_product(uint64_t a, uint64_t b)
 {
-    const rhumb_plan_info *i = &r->info;
-    rhumb_plan_properties *p = &r->properties;
-    uint64_t q = (uint64_t)i->heads * i->max_q_length * i->head_dim;
-    if (i->op == RHUMB_OP_ROTATE) {
-        const uint32_t in[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K},
-                       out[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
-        const uint32_t heads[] = {i->heads, i->kv_heads};
-        for (uint32_t n = 0; n < 2; n++) {
-            if (!(i->views & BIT(in[n])))
-                continue;
-            bool apart = i->views & BIT(out[n]);
-            uint64_t rows = (uint64_t)heads[n] * i->max_q_length;
-            uint32_t size = rhumb_dtype_size(i->dtype[in[n]]);
-            p->bytes += rows * (apart ? i->head_dim * (size + rhumb_dtype_size(i->dtype[out[n]]))
-                                      : 2 * r->rotary.rotary_dim * size);
-            p->flops += rows * 3 * r->rotary.rotary_dim;
-        }
-        return;
-    }
-    p->flops = saturated_product((uint64_t)i->max_q_length * i->max_k_length,
-                                 2 * (uint64_t)i->heads * (i->head_dim + i->value_dim));
-    p->bytes = q * rhumb_dtype_size(i->dtype[RHUMB_VIEW_Q]) +
-               (uint64_t)i->heads * i->max_q_length * i->value_dim *
-                   rhumb_dtype_size(i->dtype[RHUMB_VIEW_O]) +
-               (uint64_t)i->kv_heads * i->max_k_length *
-                   (i->head_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_K]) +
-                    i->value_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_V]));
+    return a && b > UINT64_MAX / a ? UINT64_MAX : a * b;
 }
 
 /* ---- Plan */
@@ -284,41 +261,24 @@ static rhumb_result resolve(const rhumb_context *context, const rhumb_plan_info 
     rhumb_init_plan_properties(&r->properties);
     RHUMB_TRY(
         rhumb_adopt(context, "plan", "rhumb_plan_info", given, RHUMB_TYPE_PLAN_INFO, i, sizeof *i));
-    size_t row = 0;
-    while (row < COUNT(ops) && ops[row].op != i->op)
-        row++;
-    if (row == COUNT(ops))
+    const rhumb_operation *o = rhumb_find_operation(i->op);
+    if (!o)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "plan: op: wanted a rhumb_op, found %d",
                           (int)i->op);
-    const char *op = ops[row].name;
-
     if (i->kv_heads == RHUMB_SAME)
         i->kv_heads = i->heads;
     if (i->value_dim == RHUMB_SAME)
         i->value_dim = i->head_dim;
     if (i->max_k_length == RHUMB_SAME)
         i->max_k_length = i->max_q_length;
-    RHUMB_TRY(check_sizes(context, op, i));
-    RHUMB_TRY(check_views(context, op, row, i));
-    RHUMB_TRY(check_mask_order(context, op, i));
-    if (i->scale >= RHUMB_SCALE_AUTO)
-        i->scale = (float)(1.0 / sqrt((double)i->head_dim));
-    if (i->op == RHUMB_OP_ROTATE && !i->rotary)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "rotate: rotary: wanted a rotary scheme struct, found NULL");
-    if (i->scheme)
-        return rhumb_fail(
-            context, RHUMB_ERROR_UNSUPPORTED,
-            "%s: scheme: wanted NULL, found a struct of type %u; no relative scheme is known", op,
-            ((const rhumb_header *)i->scheme)->type);
-    if (i->rotary) {
-        RHUMB_TRY(rhumb_resolve_rotary(context, i->rotary, i->head_dim, &r->rotary));
-        r->has_rotary = true;
-        RHUMB_TRY(check_pairing(context, op, r));
-        RHUMB_TRY(check_axes(context, op, r));
-    }
-    RHUMB_TRY(assign_slots(context, op, r));
-    RHUMB_TRY(rhumb_choose_variant(context, r));
+    RHUMB_TRY(check_sizes(context, o, i));
+    RHUMB_TRY(check_views(context, o, i));
+    RHUMB_TRY(check_mask_order(context, o->name, i));
+    RHUMB_TRY(o->resolve(context, r));
+    RHUMB_TRY(assign_slots(context, o, r));
+    RHUMB_TRY(o->choose(context, r));
+    if (r->aligned_only)
+        rhumb_add_reason(r, "; aligned rows only: the form for others " FOUND_WRONG);
 
     rhumb_plan_properties *p = &r->properties;
     p->constants_size = sizeof(struct rhumb_constants_block);
@@ -328,7 +288,10 @@ static rhumb_result resolve(const rhumb_context *context, const rhumb_plan_info 
         VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_UNIFORM_READ_BIT;
     p->dst_stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
     p->dst_access = VK_ACCESS_SHADER_WRITE_BIT;
-    count_cost(r);
+    p->table_rows = r->terms.rows;
+    p->table_zero = r->terms.zero;
+    p->pipeline_count = 1u + r->has_fast + r->has_second;
+    o->count_cost(r);
     i->rotary = NULL; /* copied above; the caller's structs are not looked at again */
     i->scheme = NULL;
     return RHUMB_OK;
@@ -419,12 +382,16 @@ rhumb_result rhumb_create_plan_without(rhumb_context *context, const rhumb_plan_
     if (result != RHUMB_OK)
         goto fail;
     const char *name = plan->resolved.info.name;
-    snprintf(plan->name, sizeof plan->name, "%s", name ? name : op_name(plan->resolved.info.op));
+    plan->operation = rhumb_find_operation(plan->resolved.info.op);
+    snprintf(plan->name, sizeof plan->name, "%s", name ? name : plan->operation->name);
     plan->resolved.info.name = NULL;
     result = create_layouts(plan);
     if (result != RHUMB_OK)
         goto fail;
-    for (uint32_t i = 0; i < plan->resolved.pipeline_count; i++) {
+    for (uint32_t i = 0; i < RHUMB_PLAN_PIPELINES; i++) {
+        if ((i == RHUMB_FAST_ALIGNMENT && !plan->resolved.has_fast) ||
+            (i == RHUMB_SECOND_STAGE && !plan->resolved.has_second))
+            continue;
         result = rhumb_acquire_pipeline(context, &plan->resolved.keys[i], plan->layout,
                                         &plan->pipelines[i]);
         if (result != RHUMB_OK)

@@ -1,25 +1,16 @@
 /* From limits to kernels: the one place where variants, tiles and work-group sizes are chosen. */
-#include "internal.h"
+#include "op/op.h"
 
 #include <stdio.h>
 
-#define BIT(id) RHUMB_VIEW_BIT(id)
-#define FOUND_WRONG "was wrong in the self-test"
 
 static bool avoided(const rhumb_resolved *r, uint32_t kernel)
 {
     return r->avoid & kernel;
 }
 
-static void add_reason(rhumb_resolved *r, const char *text)
-{
-    char *reason = r->properties.reason;
-    size_t length = strlen(reason);
-    snprintf(reason + length, sizeof r->properties.reason - length, "%s", text);
-}
-
-static void set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_kernel kernel,
-                       bool aligned)
+void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_kernel kernel,
+                      bool aligned)
 {
     key->kernel = kernel;
     key->spec[SPEC_SLOT_COUNT] = r->properties.slot_count;
@@ -40,7 +31,7 @@ static void set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_k
 static void set_rotate(rhumb_resolved *r, uint32_t index)
 {
     rhumb_pipeline_key *key = &r->keys[index];
-    set_common(r, key, RHUMB_KERNEL_ROTATE, index == RHUMB_FAST_ALIGNMENT);
+    rhumb_set_common(r, key, RHUMB_KERNEL_ROTATE, index == RHUMB_FAST_ALIGNMENT);
     key->spec[SPEC_WORKGROUP] = ROTATE_INVOCATIONS;
     const uint32_t in[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K};
     const uint32_t out[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
@@ -54,7 +45,7 @@ static void set_rotate(rhumb_resolved *r, uint32_t index)
     r->rows_per_group[index] = 1;
 }
 
-static rhumb_result choose_rotate(const rhumb_context *context, rhumb_resolved *r)
+rhumb_result rhumb_choose_rotate(const rhumb_context *context, rhumb_resolved *r)
 {
     const rhumb_rotary *rotary = &r->rotary;
     if (r->info.variant != RHUMB_VARIANT_AUTO && r->info.variant != RHUMB_VARIANT_GENERIC)
@@ -71,7 +62,7 @@ static rhumb_result choose_rotate(const rhumb_context *context, rhumb_resolved *
     if (r->aligned_only && !vectors)
         return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
                           "rotate: wanted a kernel for this shape, found one that " FOUND_WRONG);
-    r->pipeline_count = vectors ? 2 : 1;
+    r->has_fast = vectors;
     set_rotate(r, RHUMB_ANY_ALIGNMENT);
     if (vectors)
         set_rotate(r, RHUMB_FAST_ALIGNMENT);
@@ -241,9 +232,9 @@ static bool few_rows(const rhumb_resolved *r)
 
 static void set_generic(rhumb_resolved *r)
 {
-    set_common(r, &r->keys[RHUMB_ANY_ALIGNMENT], RHUMB_KERNEL_ATTENTION_GENERIC, false);
+    rhumb_set_common(r, &r->keys[RHUMB_ANY_ALIGNMENT], RHUMB_KERNEL_ATTENTION_GENERIC, false);
     r->rows_per_group[RHUMB_ANY_ALIGNMENT] = GENERIC_ROWS;
-    r->pipeline_count = 1;
+    r->has_fast = false;
     rhumb_plan_properties *p = &r->properties;
     p->variant = RHUMB_VARIANT_GENERIC;
     p->invocations = GENERIC_INVOCATIONS;
@@ -256,7 +247,7 @@ static void set_tile(rhumb_resolved *r, const struct tile *t)
 {
     rhumb_pipeline_key *key = &r->keys[RHUMB_FAST_ALIGNMENT];
     rhumb_plan_properties *p = &r->properties;
-    set_common(r, key,
+    rhumb_set_common(r, key,
                t->subgroup ? RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP : RHUMB_KERNEL_ATTENTION_TILE,
                true);
     key->spec[SPEC_WORKGROUP] = t->workgroup;
@@ -266,7 +257,7 @@ static void set_tile(rhumb_resolved *r, const struct tile *t)
     key->spec[SPEC_VALUE_CHUNK] = t->value_chunk;
     key->spec[SPEC_KEYS] = t->keys;
     r->rows_per_group[RHUMB_FAST_ALIGNMENT] = t->workgroup / TILE_LANES * TILE_ROWS;
-    r->pipeline_count = 2;
+    r->has_fast = true;
     p->variant = RHUMB_VARIANT_TILE;
     p->invocations = t->workgroup;
     p->shared_bytes = t->shared_bytes;
@@ -277,20 +268,20 @@ static void set_tile(rhumb_resolved *r, const struct tile *t)
              p->rows_per_group, p->keys_per_step, t->head_chunk,
              t->subgroup ? "shuffles" : "shared-memory maxima");
     if (!t->subgroup && avoided(r, RHUMB_SELF_TEST_ATTENTION_TILE_SUBGROUP))
-        add_reason(r, "; the form with shuffles " FOUND_WRONG);
+        rhumb_add_reason(r, "; the form with shuffles " FOUND_WRONG);
 }
 
 static void set_decode(rhumb_resolved *r, const struct decode *d)
 {
     rhumb_pipeline_key *key = &r->keys[RHUMB_FAST_ALIGNMENT];
     rhumb_plan_properties *p = &r->properties;
-    set_common(r, key, RHUMB_KERNEL_ATTENTION_DECODE, true);
+    rhumb_set_common(r, key, RHUMB_KERNEL_ATTENTION_DECODE, true);
     key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
     key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
     key->spec[SPEC_KEYS] = d->rows;
     key->spec[SPEC_LANES] = d->lanes;
     r->rows_per_group[RHUMB_FAST_ALIGNMENT] = d->rows;
-    r->pipeline_count = 2;
+    r->has_fast = true;
     p->variant = RHUMB_VARIANT_DECODE;
     p->invocations = DECODE_INVOCATIONS;
     p->shared_bytes = d->shared_bytes;
@@ -309,7 +300,7 @@ static rhumb_result refuse(const rhumb_context *context, const char *variant, co
                       "attention: variant %s: %s", variant, why);
 }
 
-static rhumb_result choose_attention(const rhumb_context *context, rhumb_resolved *r)
+rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved *r)
 {
     struct tile tile = {0};
     struct decode decode = {0};
@@ -336,6 +327,7 @@ static rhumb_result choose_attention(const rhumb_context *context, rhumb_resolve
             return refuse(context, "decode", decode_why);
         set_decode(r, &decode);
         return RHUMB_OK;
+    case RHUMB_VARIANT_UNFUSED:
     case RHUMB_VARIANT_AUTO: break;
     }
     if (few_rows(r) && decode_fits)
@@ -351,17 +343,6 @@ static rhumb_result choose_attention(const rhumb_context *context, rhumb_resolve
                  "attention: generic form; the %s form %s", few_rows(r) ? "decode" : "tile",
                  few_rows(r) ? decode_why : tile_why);
     if (few_rows(r) && !strcmp(decode_why, FOUND_WRONG))
-        add_reason(r, "; the decode form " FOUND_WRONG);
+        rhumb_add_reason(r, "; the decode form " FOUND_WRONG);
     return RHUMB_OK;
-}
-
-rhumb_result rhumb_choose_variant(const rhumb_context *context, rhumb_resolved *resolved)
-{
-    rhumb_result result = resolved->info.op == RHUMB_OP_ROTATE
-                              ? choose_rotate(context, resolved)
-                              : choose_attention(context, resolved);
-    resolved->properties.pipeline_count = resolved->pipeline_count;
-    if (resolved->aligned_only)
-        add_reason(resolved, "; aligned rows only: the form for others " FOUND_WRONG);
-    return result;
 }

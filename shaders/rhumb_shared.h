@@ -22,6 +22,7 @@
 #define RHUMB_MAX_HEAD_DIM 576
 #define RHUMB_MAX_PAIRS 288     /* of a rotary window: RHUMB_MAX_HEAD_DIM / 2 */
 #define TURNS_PER_LIST 144      /* uvec4 of a list of frequencies: RHUMB_MAX_PAIRS / 2 */
+#define RHUMB_MAX_EDGES 1024    /* of a relative scheme's buckets */
 #define RHUMB_MAX_LENGTH 0x40000000 /* rows or keys: differences of indices then fit an int */
 
 /* rhumb_view_id and rhumb_dtype of rhumb.h, as macros for GLSL; api.c asserts that they agree. */
@@ -35,6 +36,26 @@
 #define VIEW_POSITIONS_K 7
 #define VIEW_LENGTHS 8
 #define VIEW_STATUS 9
+#define VIEW_V_OUT 10
+#define VIEW_SLOTS 11
+#define VIEW_Q_GAIN 12
+#define VIEW_K_GAIN 13
+#define VIEW_FREQUENCIES 14
+#define VIEW_TABLE 15
+#define VIEW_QUERY_TABLE 16
+#define VIEW_KEY_TABLE 17
+#define VIEW_VALUE_TABLE 18
+#define VIEW_TABLE_SCALAR 19
+#define VIEW_CONTENT_BIAS 20
+#define VIEW_POSITION_BIAS 21
+#define VIEW_SEGMENT_BIAS 22
+#define VIEW_SEGMENT_TABLE 23
+#define VIEW_SEGMENTS_Q 24
+#define VIEW_SEGMENTS_K 25
+#define VIEW_MASK 26
+#define VIEW_ROW_SCALE 27
+#define VIEW_HEAD_SCALE 28
+#define VIEW_WORKSPACE 29
 #define DTYPE_F32 0
 #define DTYPE_F16 1
 #define DTYPE_BF16 2
@@ -46,6 +67,26 @@
 #define ROTARY_AXES 1   /* positions of several axes */
 #define ROTARY_PHASES 2 /* a constant phase */
 #define ROTARY_GROWTH 4 /* a factor that grows with the position */
+#define TERM_TABLE 1        /* b: a scalar of TABLE added to the logit */
+#define TERM_SLOPE 2        /* b: a slope per head times the distance */
+#define TERM_QUERY 4        /* q . A[row] */
+#define TERM_KEY 8          /* k . C[row] */
+#define TERM_SCALAR 16      /* r[row] inside the scale */
+#define TERM_SEGMENT 32     /* (q + z) . G[segment] */
+#define TERM_VALUE 64       /* V[row] beside v */
+#define TERM_CONTENT_BIAS 128 /* u */
+#define TERM_POSITION_BIAS 256 /* w */
+#define TERM_WINDOW 512     /* rows by offsets inside a window */
+#define TERM_COSINE 1024    /* cosine attention */
+#define TERM_ROW_SCALE 2048 /* factor of b per row */
+#define SLOPE_FROM_QUERY 0
+#define SLOPE_FROM_FIRST_KEY 1
+#define SLOPE_FROM_LAST_KEY 2
+#define SLOPE_BY_POSITION 3
+#define APPEND_NONE 0
+#define APPEND_POSITION 1
+#define APPEND_RING 2
+#define APPEND_SLOTS 3
 #define MASK_ORDER_INDEX 1
 #define MASK_ORDER_POSITION 2
 
@@ -70,6 +111,8 @@
 #define SPEC_KEYS 10       /* tile: keys of a lane in a step; decode: query rows of a work group */
 #define SPEC_LANES 11      /* decode: lanes that share one key */
 #define SPEC_ROTARY 12     /* mask of ROTARY_*: what pairs have beside a frequency */
+#define SPEC_TERMS 13      /* TERM_* */
+#define SPEC_APPEND 14     /* rotate: APPEND_* */
 #define SPEC_SLOT 32       /* + view id: descriptor slot */
 #define SPEC_DTYPE 64      /* + view id: dtype */
 #define SPEC_COUNT 96
@@ -89,6 +132,12 @@
 
 #define FLAG_CAUSAL 1
 #define FLAG_INVERSE 2
+
+/* struct rhumb_constants_block, term_flags */
+#define TERM_FLAG_FLIP_HALF 1
+#define TERM_FLAG_KEY_MIRRORED 2
+#define TERM_FLAG_FOLDED 4
+#define TERM_FLAG_BIAS_IN_SCALE 8
 
 /* What a record says; push constants. INT32_MIN in a length: take it from the device (never reached
  * without a lengths view). */
@@ -123,9 +172,44 @@ struct rhumb_constants_block {
     /* Two lists of frequencies; pair i: {low, high} word of 2^64 turns per position. LongRoPE has
      * its short one first and its long one second, all others use the first. */
     RHUMB_UVEC4(turns, 288);
+    /* Relative terms: rhumb_terms of the runtime. Flags: TERM_FLAG_*. */
+    RHUMB_INT delta_low;
+    RHUMB_INT delta_high;
+    RHUMB_INT none_below;
+    RHUMB_INT none_above;
+    RHUMB_INT base_past;
+    RHUMB_INT base_future;
+    RHUMB_INT step_past;
+    RHUMB_INT step_future;
+    RHUMB_UINT exact;
+    RHUMB_UINT edge_count;
+    RHUMB_UINT term_flags;
+    RHUMB_UINT slope_reference;
+    RHUMB_UINT table_rows;
+    RHUMB_FLOAT bias_scale;
+    RHUMB_FLOAT scale;       /* softmax scale */
+    RHUMB_FLOAT mask_value;  /* windows, added between regions */
+    RHUMB_UINT window_height;
+    RHUMB_UINT window_width;
+    RHUMB_UINT grid_height;
+    RHUMB_UINT grid_width;
+    RHUMB_UINT shift_height;
+    RHUMB_UINT shift_width;
+    RHUMB_UINT padded_height;
+    RHUMB_UINT padded_width;
+    RHUMB_UINT modulus_height;
+    RHUMB_UINT modulus_width;
+    RHUMB_UINT class_tokens;
+    RHUMB_FLOAT max_log_scale;
+    RHUMB_FLOAT epsilon;     /* cosine attention */
+    RHUMB_FLOAT norm_epsilon; /* rotate: norm of rows before rotation */
+    RHUMB_FLOAT gain_offset;
+    RHUMB_UINT padding;
     RHUMB_UVEC4(axes, 5);    /* ROTARY_AXES: two bits a pair, the row of POSITIONS_Q */
     RHUMB_UVEC4(phases, 72); /* ROTARY_PHASES: per pair, 2^32 turns at position 0 */
     RHUMB_VEC4(growth, 72);  /* ROTARY_GROWTH: per pair, log2 of the factor of Q a position */
+    RHUMB_UVEC4(edges, 256); /* of buckets, ascending */
+    RHUMB_VEC4(slopes, 128); /* two heads a vector: {past, future} of each */
 };
 
 /* Where the views lie; uniform buffer. Per view id: strides of B, H, L and the first element, all

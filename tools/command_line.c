@@ -167,20 +167,17 @@ bool command_dtype_from_name(const char *name, rhumb_dtype *dtype)
 
 const char *command_variant_name(rhumb_variant variant)
 {
-    static const char *const names[] = {"auto", "generic", "tile", "decode"};
+    static const char *const names[] = {"auto", "generic", "tile", "decode", "unfused"};
 
-    return (uint32_t)variant < 4 ? names[variant] : "?";
+    return (uint32_t)variant < sizeof names / sizeof *names ? names[variant] : "?";
 }
 
 const char *command_op_name(rhumb_op op)
 {
-    switch (op) {
-    case RHUMB_OP_ROTATE:
-        return "rotate";
-    case RHUMB_OP_ATTENTION:
-        return "attention";
-    }
-    return "?";
+    static const char *const names[] = {"?",      "rotate", "attention", "encode",
+                                        "resize", "bias",   "scores",    "project"};
+
+    return (uint32_t)op < sizeof names / sizeof *names ? names[op] : "?";
 }
 
 rhumb_result command_open_device(const gpu_options *options, gpu **g, char *error, size_t size)

@@ -336,14 +336,18 @@ typedef enum rhumb_dtype {
     RHUMB_I32 = 3,
 } rhumb_dtype;
 
-/* What a tensor is to its operation. Shapes in brackets; L is Lq or Lk. Integer views are I32. */
+/* What a tensor is to its operation. Shapes in brackets; L is Lq or Lk. Integer views are I32.
+ * Tables are [rows, heads] for scalars, the head fastest, and [heads or 1, rows, head_dim] for
+ * vectors; which row serves which distance is the scheme's, in rhumb_schemes.h. */
 typedef enum rhumb_view_id {
     RHUMB_VIEW_Q = 0,           /* [B, heads, Lq, head_dim], read */
     RHUMB_VIEW_K = 1,           /* [B, kv_heads, Lk, head_dim], read */
     RHUMB_VIEW_V = 2,           /* [B, kv_heads, Lk, value_dim], read */
-    RHUMB_VIEW_O = 3,           /* [B, heads, Lq, value_dim], written */
+    RHUMB_VIEW_O = 3,           /* [B, heads, Lq, value_dim], written. BIAS: [1, heads, Lq, Lk],
+                                   SCORES: [B, heads, Lq, Lk] */
     RHUMB_VIEW_Q_OUT = 4,       /* ROTATE: result of Q; absent: Q is rotated in place */
-    RHUMB_VIEW_K_OUT = 5,       /* ROTATE: result of K; absent: K is rotated in place */
+    RHUMB_VIEW_K_OUT = 5,       /* ROTATE: result of K; absent: K is rotated in place. A cache
+                                   [B, kv_heads, capacity, head_dim] where rows are appended */
     RHUMB_VIEW_POSITIONS_Q = 6, /* [B, Lq] or [Lq]: position of each row of Q (ROTATE:
                                    of Q and K) */
     RHUMB_VIEW_POSITIONS_K = 7, /* [B, Lk] or [Lk]: position of each key */
@@ -351,13 +355,55 @@ typedef enum rhumb_view_id {
                                    INT32_MIN: unset, the dispatch's value holds. Read when the
                                    commands run, so that a command buffer recorded once can be
                                    replayed while the context grows */
-    RHUMB_VIEW_STATUS = 9,      /* [1]: number of lengths of LENGTHS that were clamped to the plan's
-                                   or the views' maxima is added (atomically). Zeroed by the host */
-    RHUMB_VIEW_COUNT = 10,
+    RHUMB_VIEW_STATUS = 9,      /* [1]: how many lengths of LENGTHS were clamped to the plan's or the
+                                   views' maxima, slots skipped, and rows or positions outside a
+                                   table, is added (atomically). Zeroed by the host */
+    RHUMB_VIEW_V_OUT = 10,      /* ROTATE: copy of V, as K_OUT; [B, kv_heads, L, value_dim] */
+    RHUMB_VIEW_SLOTS = 11,      /* ROTATE: [B, L] or [L], row of K_OUT and V_OUT for each row of K;
+                                   -1 skips. Distinct; others beyond the cache are skipped and
+                                   counted in STATUS */
+    RHUMB_VIEW_Q_GAIN = 12,     /* ROTATE: [heads or 1, head_dim], RMS norm of Q before rotation */
+    RHUMB_VIEW_K_GAIN = 13,     /* ROTATE: [kv_heads or 1, head_dim], likewise of K */
+    RHUMB_VIEW_FREQUENCIES = 14, /* ROTATE: [axes, heads, pairs] f32, learned, radians per position;
+                                   shape {1, axes, heads, pairs} */
+    RHUMB_VIEW_TABLE = 15,      /* [rows, heads]: a scalar per head, added to logits. ENCODE,
+                                   RESIZE: the learned table [rows, channels] */
+    RHUMB_VIEW_QUERY_TABLE = 16, /* [heads or 1, rows, head_dim]: A, meets the query */
+    RHUMB_VIEW_KEY_TABLE = 17,  /* [heads or 1, rows, head_dim]: C, meets the key */
+    RHUMB_VIEW_VALUE_TABLE = 18, /* [heads or 1, rows, value_dim]: added to V */
+    RHUMB_VIEW_TABLE_SCALAR = 19, /* [rows, heads] f32: r, a scalar inside the scale */
+    RHUMB_VIEW_CONTENT_BIAS = 20, /* [heads, head_dim]: u, added to Q before it meets K */
+    RHUMB_VIEW_POSITION_BIAS = 21, /* [heads, head_dim]: w, added to Q before it meets QUERY_TABLE */
+    RHUMB_VIEW_SEGMENT_BIAS = 22, /* [heads, head_dim]: z, added to Q before SEGMENT_TABLE */
+    RHUMB_VIEW_SEGMENT_TABLE = 23, /* [heads, 2, head_dim]: row 0 same segment, 1 another one */
+    RHUMB_VIEW_SEGMENTS_Q = 24, /* [B, Lq]: segment of each row of Q */
+    RHUMB_VIEW_SEGMENTS_K = 25, /* [B, Lk]: of each key */
+    RHUMB_VIEW_MASK = 26,       /* [B or 1, heads or 1, Lq or 1, Lk or 1], added to logits after
+                                   everything else; -inf, the lowest number of the dtype and all up
+                                   to -1e30 hide the key */
+    RHUMB_VIEW_ROW_SCALE = 27,  /* [B or 1, heads, Lq] f32: factor of the row's TABLE scalars */
+    RHUMB_VIEW_HEAD_SCALE = 28, /* [heads]: cosine attention's logit scale, a logarithm */
+    RHUMB_VIEW_WORKSPACE = 29,  /* plan_properties.workspace_size bytes as f32 {1, 1, 1, n}: written
+                                   and read by one record, then free */
+    RHUMB_VIEW_COUNT = 30,
+    /* Names of the same ids in operations on tables and embeddings. */
+    RHUMB_VIEW_X = RHUMB_VIEW_Q,      /* ENCODE: [B, L, channels], read. PROJECT: [rows, channels] */
+    RHUMB_VIEW_Y = RHUMB_VIEW_O,      /* ENCODE, RESIZE, PROJECT: written */
+    RHUMB_VIEW_WEIGHT = RHUMB_VIEW_K, /* PROJECT */
+    RHUMB_VIEW_OFFSET = RHUMB_VIEW_V, /* PROJECT: b of y = x W^T + b */
+    RHUMB_VIEW_POSITIONS = RHUMB_VIEW_POSITIONS_Q,     /* ENCODE */
+    RHUMB_VIEW_COLUMN_TABLE = RHUMB_VIEW_KEY_TABLE,    /* ENCODE: [columns, channels] */
+    RHUMB_VIEW_VALID = RHUMB_VIEW_SEGMENTS_K,          /* ENCODE: [B, H, W], 1 = valid pixel */
 } rhumb_view_id;
 
 #define RHUMB_MAX_VIEWS 32 /* ids below this fit the masks and arrays of a plan */
 #define RHUMB_VIEW_BIT(id) (1u << (id))
+/* Views of I32; all others are of a floating dtype. */
+#define RHUMB_INTEGER_VIEWS                                                                        \
+    (RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_K) |             \
+     RHUMB_VIEW_BIT(RHUMB_VIEW_LENGTHS) | RHUMB_VIEW_BIT(RHUMB_VIEW_STATUS) |                      \
+     RHUMB_VIEW_BIT(RHUMB_VIEW_SLOTS) | RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENTS_Q) |                    \
+     RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENTS_K))
 
 /* One tensor in a VkBuffer. Lower ranks are right-aligned with leading 1s: [L] is {1, 1, 1, L}.
  * The offset is a multiple of the dtype's size, any multiple. Every element lies inside the buffer,
@@ -407,13 +453,51 @@ typedef enum rhumb_op {
     /* Rotates Q, K or both by the plan's rotary scheme. Views: Q and/or K; optional Q_OUT, K_OUT,
      * POSITIONS_Q, LENGTHS, STATUS. q_length rows of each; row a has the position
      * POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary window are copied bit for
-     * bit. */
+     * bit. With plan_info.append K_OUT, and V_OUT with V, are a cache. With Q_GAIN, K_GAIN each row
+     * is normalised first: x / sqrt(mean(x^2) + norm_epsilon) * (gain_offset + gain); then every
+     * channel changes. See plan_info.purpose for keys that have been rotated before. */
     RHUMB_OP_ROTATE = 1,
     /* O = softmax(scale * Q K^T, masked) V with no buffer of size Lq x Lk. Views: Q, K, V, O;
      * optional POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS. With plan_info.rotary Q is rotated when
-     * it is loaded; K has been rotated when it was written. Accumulates in float32. */
+     * it is loaded; K has been rotated when it was written. Accumulates in float32. With
+     * plan_info.scheme its terms join the logits and, with VALUE_TABLE, the values:
+     *   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment])
+     *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q */
     RHUMB_OP_ATTENTION = 2,
+    /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. */
+    RHUMB_OP_ENCODE = 3,
+    /* Y: a learned table resampled to another grid; plan_info.scheme is a rhumb_resize. Views:
+     * TABLE, Y. */
+    RHUMB_OP_RESIZE = 4,
+    /* O [1, heads, Lq, Lk] = b, the part of a relative scheme's logits that is free of Q and K. */
+    RHUMB_OP_BIAS = 5,
+    /* O [B, heads, Lq, Lk] = S, with every positional term, before any mask. With plan_info.rotary
+     * Q is rotated when it is loaded, K has been rotated. */
+    RHUMB_OP_SCORES = 6,
+    /* Y = X W^T + b: the tables of schemes that project their position embedding. */
+    RHUMB_OP_PROJECT = 7,
 } rhumb_op;
+
+/* ROTATE: what the rows of K (or Q) are. */
+typedef enum rhumb_purpose {
+    RHUMB_PURPOSE_ROTATE = 0, /* not rotated yet */
+    /* Rotated keys that move by a distance: positions are the distances, q_offset one distance for
+     * all rows of a batch entry (LENGTHS: for each), any sign. The magnitude is not applied twice,
+     * nor a constant phase. */
+    RHUMB_PURPOSE_SHIFT = 1,
+    /* Keys that were rotated under old_length of rhumb_write_constants, at the positions given, and
+     * meet queries of new_length. For schedules that follow the length; UNSUPPORTED for others,
+     * whose keys never become stale, and for growing pairs (xpos). */
+    RHUMB_PURPOSE_RESCHEDULE = 2,
+} rhumb_purpose;
+
+/* ROTATE: which row of K_OUT and V_OUT takes row a of K and V. */
+typedef enum rhumb_append {
+    RHUMB_APPEND_NONE = 0,     /* row a */
+    RHUMB_APPEND_POSITION = 1, /* row append_position + a */
+    RHUMB_APPEND_RING = 2,     /* row (append_position + a) modulo the capacity */
+    RHUMB_APPEND_SLOTS = 3,    /* row SLOTS[b, a] */
+} rhumb_append;
 
 /* Which key is visible to which query row, when dispatch.causal is on. */
 typedef enum rhumb_mask_order {
@@ -429,6 +513,8 @@ typedef enum rhumb_variant {
     RHUMB_VARIANT_GENERIC = 1, /* any head size, any alignment */
     RHUMB_VARIANT_TILE = 2,    /* attention, prefill: tiles in shared memory */
     RHUMB_VARIANT_DECODE = 3,  /* attention, few query rows: keys across lanes */
+    RHUMB_VARIANT_UNFUSED = 4, /* attention: SCORES, softmax and values one after the other, in
+                                  blocks of rows through WORKSPACE */
 } rhumb_variant;
 
 #define RHUMB_SCALE_AUTO 3.402823466e+38f /* 1 / sqrt(head_dim) */
@@ -455,6 +541,11 @@ typedef struct rhumb_plan_info {
     uint32_t slot[RHUMB_MAX_VIEWS];     /* by view id: descriptor slot; views of one slot lie in one
                                            range of one VkBuffer. Default RHUMB_SLOT_AUTO */
     const char *name;                   /* debug name of the Vulkan objects, or NULL */
+    rhumb_purpose purpose;              /* ROTATE; default ROTATE */
+    rhumb_append append;                /* ROTATE; default NONE */
+    float norm_epsilon;                 /* ROTATE with Q_GAIN or K_GAIN; 0 or more; default 1e-6 */
+    float gain_offset;                  /* likewise; 1 where the model stores gain - 1 (Gemma);
+                                           default 0 */
 } rhumb_plan_info;
 
 #define RHUMB_SAME UINT32_MAX
@@ -468,8 +559,9 @@ static inline void rhumb_init_plan_info(rhumb_plan_info *s, rhumb_op op)
     s->value_dim = RHUMB_SAME;
     s->max_k_length = RHUMB_SAME;
     s->scale = RHUMB_SCALE_AUTO;
+    s->norm_epsilon = 1e-6f;
     for (i = 0; i < RHUMB_MAX_VIEWS; i++) {
-        s->dtype[i] = i >= RHUMB_VIEW_POSITIONS_Q ? RHUMB_I32 : RHUMB_F32;
+        s->dtype[i] = (RHUMB_INTEGER_VIEWS >> i & 1u) ? RHUMB_I32 : RHUMB_F32;
         s->slot[i] = RHUMB_SLOT_AUTO;
     }
 }
@@ -489,7 +581,8 @@ typedef struct rhumb_plan_properties {
     uint32_t constants_size;       /* bytes of the constants block */
     uint32_t bindings_size;        /* bytes of the bindings block */
     uint32_t padding;
-    uint64_t workspace_size;       /* device memory the host must lend; 0 so far */
+    uint64_t workspace_size;       /* bytes of WORKSPACE for one batch entry at the plan's maxima;
+                                      times B. 0: none wanted */
     uint64_t flops;                /* of one batch entry at the plan's maximum lengths,
                                       nothing masked */
     uint64_t bytes;                /* read and written, likewise */
@@ -499,6 +592,8 @@ typedef struct rhumb_plan_properties {
                                       host's barrier */
     uint32_t dst_access;
     char reason[192];              /* why this variant, in one line */
+    uint32_t table_rows;           /* rows that the scheme's tables have; 0: no tables */
+    uint32_t table_zero;           /* row of distance 0 */
 } rhumb_plan_properties;
 
 static inline void rhumb_init_plan_properties(rhumb_plan_properties *s)
@@ -525,7 +620,7 @@ RHUMB_API void rhumb_destroy_plan(rhumb_plan *plan);
  * LINEAR_DYNAMIC, LONGROPE) are computed for new_length, the largest position + 1; 0 is the
  * shortest. They are written again, into another place, when the length grows: the largest length
  * that counts is the host's to keep. old_length is the length under which cached keys were rotated;
- * no operation here reads it yet. All other kinds ignore both (pass 0). `size` is at least
+ * only RHUMB_PURPOSE_RESCHEDULE reads it. All other kinds ignore both (pass 0). `size` is at least
  * plan_properties.constants_size. */
 RHUMB_API rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length,
                                              uint32_t new_length, void *memory, size_t size);
@@ -598,7 +693,9 @@ typedef struct rhumb_dispatch {
     int32_t window_right;      /*   pos_k - pos_q <= window_right; 0 or more. Default
                                     RHUMB_NO_WINDOW */
     uint32_t inverse;          /* ROTATE: 1 rotates by minus the angle; default 0 */
-    uint32_t padding;
+    int32_t append_position;   /* ROTATE with plan_info.append POSITION or RING: cache row of row 0,
+                                  0 or more; default RHUMB_UNSET: q_offset. LENGTHS may have one a
+                                  batch entry */
 } rhumb_dispatch;
 
 static inline void rhumb_init_dispatch(rhumb_dispatch *s)
@@ -607,6 +704,7 @@ static inline void rhumb_init_dispatch(rhumb_dispatch *s)
     s->q_length = RHUMB_UNSET;
     s->k_length = RHUMB_UNSET;
     s->q_offset = RHUMB_UNSET;
+    s->append_position = RHUMB_UNSET;
     s->window_left = RHUMB_NO_WINDOW;
     s->window_right = RHUMB_NO_WINDOW;
 }
@@ -860,6 +958,8 @@ RHUMB_API rhumb_result rhumb_scheme_from_keys(const rhumb_keys_info *info, uint3
 /* -------------------------------------------------------------------------------------------------
  * Door of the plugin build: the only symbol it exports
  */
+struct rhumb_alibi; /* rhumb_schemes.h */
+
 typedef struct rhumb_api {
     uint32_t struct_size; /* of the library's table; entries beyond it do not exist */
     uint32_t version;     /* major << 22 | minor << 12 | patch */
@@ -892,6 +992,9 @@ typedef struct rhumb_api {
     rhumb_result (*record_self_test)(VkCommandBuffer, rhumb_self_test *);
     rhumb_result (*read_self_test)(rhumb_self_test *, rhumb_self_test_result *);
     void (*destroy_self_test)(rhumb_self_test *);
+    rhumb_result (*relative_rows)(const void *, uint32_t, uint32_t, const int32_t *, uint32_t,
+                                  int32_t *);
+    rhumb_result (*alibi_slopes_of)(const struct rhumb_alibi *, uint32_t, double *, double *);
 } rhumb_api;
 
 typedef const rhumb_api *(*rhumb_get_api_fn)(uint32_t abi_major);

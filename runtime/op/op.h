@@ -1,0 +1,104 @@
+/* What an operation is to plan.c, bind.c and record.c. One file of this folder each; a table of them
+ * is in plan.c. */
+#ifndef RHUMB_OP_H
+#define RHUMB_OP_H
+
+#include "../internal.h"
+
+#define BIT(id) RHUMB_VIEW_BIT(id)
+#define FOUND_WRONG "was wrong in the self-test"
+
+/* Views being bound. */
+typedef struct rhumb_binder {
+    const rhumb_plan *plan;
+    const char *op;
+    rhumb_view storage[RHUMB_VIEW_COUNT];
+    rhumb_placed placed[RHUMB_VIEW_COUNT];
+    uint32_t present; /* mask of view ids */
+    VkDescriptorBufferInfo slots[RHUMB_MAX_VIEWS];
+} rhumb_binder;
+
+typedef struct rhumb_operation {
+    rhumb_op op;
+    const char *name;
+    uint32_t required; /* views */
+    uint32_t one_of;   /* at least one of these */
+    uint32_t optional;
+    uint32_t vectors;  /* views whose rows must start at multiples of 4 elements for the fast form */
+    uint32_t max_head_dim;
+    /* Parameters of its own, after sizes and views: r->info.rotary and r->info.scheme still point to
+     * the caller's structs. */
+    rhumb_result (*resolve)(const rhumb_context *context, rhumb_resolved *r);
+    /* Kernels and their properties, after slots are known. */
+    rhumb_result (*choose)(const rhumb_context *context, rhumb_resolved *r);
+    void (*count_cost)(rhumb_resolved *r);
+    uint32_t (*written)(const rhumb_plan_info *info); /* views */
+    /* Descriptor of a view where the device has fewer than there are views: 0 is the one that all
+     * small views share. */
+    uint32_t (*shared_slot)(uint32_t id);
+    /* Shapes against the plan and each other; fills bindings->batch, q_length, k_length. */
+    rhumb_result (*check_shapes)(const rhumb_binder *b, rhumb_bindings *bindings);
+    /* Checks what a dispatch says, then records; all checks come first. */
+    rhumb_result (*record)(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
+                           const rhumb_dispatch *d);
+} rhumb_operation;
+
+extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention;
+
+/* plan.c */
+const rhumb_operation *rhumb_find_operation(rhumb_op op);
+rhumb_result rhumb_check_range(const rhumb_context *context, const char *op, const char *field,
+                               uint32_t value, uint32_t low, uint32_t high);
+const char *rhumb_view_name(uint32_t id);
+/* Adds to plan_properties.reason. */
+void rhumb_add_reason(rhumb_resolved *r, const char *text);
+uint64_t rhumb_saturated_product(uint64_t a, uint64_t b);
+/* r->info.rotary into r->rotary; NULL is no rotation. */
+rhumb_result rhumb_resolve_plan_rotary(const rhumb_context *context, const char *op,
+                                       rhumb_resolved *r);
+/* r->info.scheme into r->terms; NULL is no position. The plan's scale follows the scheme where it
+ * is RHUMB_SCALE_AUTO. */
+rhumb_result rhumb_resolve_plan_terms(const rhumb_context *context, const char *op,
+                                      rhumb_resolved *r);
+void rhumb_fill_scale(rhumb_resolved *r);
+
+/* variant.c: what every kernel is specialised by. */
+void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_kernel kernel,
+                      bool aligned);
+rhumb_result rhumb_choose_rotate(const rhumb_context *context, rhumb_resolved *r);
+rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved *r);
+
+/* bind.c: `what` names the size in the message of a wrong one. */
+rhumb_result rhumb_want(const rhumb_binder *b, uint32_t id, uint32_t dimension, const char *what,
+                        uint64_t wanted);
+rhumb_result rhumb_want_shape(const rhumb_binder *b, uint32_t id, const uint64_t shape[4]);
+/* Batch and lengths of the leading views within RHUMB_MAX_LENGTH. */
+rhumb_result rhumb_take_sizes(const rhumb_binder *b, uint32_t q, uint32_t k,
+                              rhumb_bindings *bindings);
+/* {1, axes, B or 1, at least length} */
+rhumb_result rhumb_check_positions(const rhumb_binder *b, uint32_t id, uint32_t axes,
+                                   uint32_t batch, uint32_t length);
+/* LENGTHS and STATUS where they are there. */
+rhumb_result rhumb_check_small_views(const rhumb_binder *b, uint32_t batch);
+
+/* record.c */
+/* Struct protocol, uniform offsets; the operation's own checks come after. */
+rhumb_result rhumb_check_length(const rhumb_bindings *bindings, const char *field, int32_t value,
+                                uint32_t of_views, uint32_t of_plan, int32_t *resolved);
+rhumb_result rhumb_check_lengths(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                 bool has_keys, struct rhumb_push *push);
+rhumb_result rhumb_check_offset(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                int64_t lowest, struct rhumb_push *push);
+rhumb_result rhumb_check_flag(const rhumb_bindings *bindings, const char *field, uint32_t value);
+rhumb_result rhumb_check_window(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                struct rhumb_push *push);
+/* causal, windows and k_length mean nothing to most operations. */
+rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d);
+/* Whether so many work groups fit a dispatch. */
+rhumb_result rhumb_check_groups(const rhumb_bindings *bindings, uint64_t groups);
+/* One dispatch with push->groups = groups; nothing for 0 groups. */
+void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
+                const rhumb_dispatch *d, VkPipeline pipeline, uint64_t groups,
+                struct rhumb_push *push);
+
+#endif

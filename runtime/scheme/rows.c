@@ -1,0 +1,73 @@
+/* From distances to rows of tables, on the host as in shaders/lib/terms.glsl. */
+#include "../internal.h"
+
+#include <math.h>
+
+rhumb_result rhumb_resolve_terms(const rhumb_context *context, const void *params,
+                                 const rhumb_plan_info *info, rhumb_terms *terms)
+{
+    const rhumb_header *header = params;
+    const rhumb_scheme *scheme = header ? rhumb_find_scheme(header->type) : NULL;
+    if (!scheme || !scheme->resolve_terms)
+        return rhumb_fail(context, RHUMB_ERROR_VERSION,
+                          "scheme: wanted the type of a relative scheme struct, found %u",
+                          header ? header->type : 0);
+    terms->delta_low = -INT32_MAX;
+    terms->delta_high = INT32_MAX;
+    terms->none_below = INT32_MIN;
+    terms->none_above = INT32_MAX;
+    terms->exact = UINT32_MAX;
+    terms->bias_scale = 1.0;
+    terms->scale = 1.0 / sqrt((double)info->head_dim);
+    return scheme->resolve_terms(context, params, info, terms);
+}
+
+static uint32_t edges_up_to(const rhumb_terms *t, uint32_t a)
+{
+    uint32_t low = 0, high = t->edge_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (t->edges[middle] <= a)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int32_t rhumb_row_of(const rhumb_terms *t, int32_t delta)
+{
+    if (delta < t->none_below || delta > t->none_above)
+        return -1;
+    int32_t d = delta < t->delta_low ? t->delta_low : delta > t->delta_high ? t->delta_high : delta;
+    int side = d > 0;
+    uint32_t a = d < 0 ? 0u - (uint32_t)d : (uint32_t)d;
+    if (a >= t->exact)
+        a = t->exact - 1 + edges_up_to(t, a);
+    int64_t row = t->base[side] + (int64_t)t->step[side] * a;
+    return (int32_t)(row < 0 ? 0 : row >= t->rows ? t->rows - 1 : row);
+}
+
+rhumb_result rhumb_relative_rows(const void *scheme, uint32_t max_q_length, uint32_t max_k_length,
+                                 const int32_t *delta, uint32_t count, int32_t *row)
+{
+    rhumb_plan_info info;
+    rhumb_terms terms = {0};
+    if (!scheme || (count && (!delta || !row)))
+        return rhumb_fail(NULL, RHUMB_ERROR_ARGUMENT,
+                          "relative_rows: wanted a scheme struct, distances and a place for rows, "
+                          "found NULL");
+    rhumb_init_plan_info(&info, RHUMB_OP_BIAS);
+    info.heads = info.kv_heads = info.head_dim = info.value_dim = 1;
+    info.max_q_length = max_q_length;
+    info.max_k_length = max_k_length;
+    info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_QUERY_TABLE);
+    RHUMB_TRY(rhumb_resolve_terms(NULL, scheme, &info, &terms));
+    if (!terms.rows || (terms.mask & TERM_WINDOW))
+        return rhumb_fail(NULL, RHUMB_ERROR_UNSUPPORTED,
+                          "relative_rows: wanted a scheme with tables over the distance, found %s",
+                          rhumb_find_scheme(((const rhumb_header *)scheme)->type)->name);
+    for (uint32_t i = 0; i < count; i++)
+        row[i] = rhumb_row_of(&terms, delta[i]);
+    return RHUMB_OK;
+}

@@ -1,0 +1,62 @@
+// Terms of relative schemes: which row of a scheme's tables serves a distance, and the scalar that is
+// added to a logit. delta = pos_k - pos_q, key minus query. runtime/scheme/rows.c is the same on the
+// host.
+//
+//   d = clamp(delta, delta_low, delta_high); none outside none_below .. none_above
+//   row = base + step f(|d|), by the side of d
+//   f(a) = a below `exact`, else exact - 1 + the number of edges up to a
+
+layout(constant_id = SPEC_TERMS) const uint TERMS = 0u;
+
+#define NO_ROW (-1)
+
+bool has_term(uint term)
+{
+    return (TERMS & term) != 0u;
+}
+
+bool has_flag(uint flag)
+{
+    return (constants.term_flags & flag) != 0u;
+}
+
+uint edges_up_to(uint a)
+{
+    uint low = 0u;
+    uint high = constants.edge_count;
+    while (low < high) {
+        uint middle = (low + high) / 2u;
+        if (constants.edges[middle >> 2][middle & 3u] <= a)
+            low = middle + 1u;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int row_of(int delta)
+{
+    if (delta < constants.none_below || delta > constants.none_above)
+        return NO_ROW;
+    int d = clamp(delta, constants.delta_low, constants.delta_high);
+    uint a = uint(abs(d));
+    if (a >= constants.exact)
+        a = constants.exact - 1u + edges_up_to(a);
+    int row = d > 0 ? constants.base_future + constants.step_future * int(a)
+                    : constants.base_past + constants.step_past * int(a);
+    return clamp(row, 0, int(constants.table_rows) - 1);
+}
+
+// Slope of a head times the distance, or times the key's place by slope_reference: j is the key's
+// index, pos_k its position, k_length the number of keys.
+float slope_bias(uint h, int delta, int j, int pos_k, int k_length)
+{
+    vec4 two = constants.slopes[h >> 1];
+    vec2 slope = (h & 1u) != 0u ? two.zw : two.xy;
+    switch (constants.slope_reference) {
+    case SLOPE_FROM_FIRST_KEY: return slope.x * float(j);
+    case SLOPE_FROM_LAST_KEY: return slope.x * float(j - (k_length - 1));
+    case SLOPE_BY_POSITION: return slope.x * float(pos_k);
+    }
+    return delta > 0 ? -slope.y * float(delta) : slope.x * float(delta);
+}
