@@ -15,13 +15,15 @@
  */
 typedef enum bench_role {
     BENCH_OPERATION = 0,
-    BENCH_BANDWIDTH, /* the limit that bytes per second of the group are held against */
-    BENCH_COMPUTE,   /* likewise for FLOPs per second */
+    BENCH_BANDWIDTH, /* a limit. Bytes per second are held against the first of the group */
+    BENCH_COMPUTE,   /* likewise FLOPs per second */
 } bench_role;
 
-/* Limits: `bytes` of each stream. Operations: the rest, a batch of one. */
+/* Limits: `bytes` of each stream, `invocations` of a work group (0: 128, as rhumb's kernels; as
+ * many as the device has where those are fewer). Operations: the rest, a batch of one. */
 typedef struct bench_shape {
     uint64_t bytes;
+    uint32_t invocations;
     uint32_t heads;
     uint32_t q_rows;
     uint32_t k_rows; /* attention; 0: as q_rows */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #define BUFFERS 3u
+#define USUAL_INVOCATIONS 128u
 #define UNUSED_BYTES 16u          /* of a buffer that a kernel never reaches */
-#define STREAM_BYTES (BENCH_INVOCATIONS * STREAM_QUADS * 16u) /* of a work group */
 #define MULTIPLY_ADD_GROUPS 4096u /* fills large GPUs, and takes a CPU some 20 ms */
 
 typedef struct limit {
@@ -23,7 +23,7 @@ typedef struct limit {
 typedef struct limit_info {
     const uint32_t *code;
     size_t code_size;
-    uint32_t stream; /* STREAM_* */
+    uint32_t special[SPEC_COUNT]; /* values of SPEC_* */
     uint32_t groups;
     uint64_t bytes[BUFFERS];
 } limit_info;
@@ -168,8 +168,12 @@ static rhumb_result make_pipeline(gpu *g, const limit_info *info, limit *l)
         .codeSize = info->code_size,
         .pCode = info->code,
     };
-    const VkSpecializationMapEntry entry = {SPEC_STREAM, 0, sizeof info->stream};
-    const VkSpecializationInfo special = {1, &entry, sizeof info->stream, &info->stream};
+    const VkSpecializationMapEntry entries[SPEC_COUNT] = {
+        {SPEC_INVOCATIONS, 0, 4},
+        {SPEC_STREAM, 4, 4},
+    };
+    const VkSpecializationInfo special = {SPEC_COUNT, entries, sizeof info->special,
+                                          info->special};
     VkComputePipelineCreateInfo pipeline_info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -247,22 +251,34 @@ static rhumb_result make(gpu *g, const limit_info *info, bench_work *work)
     return RHUMB_OK;
 }
 
+static uint32_t invocations_of(const gpu *g, const bench_row *row)
+{
+    const VkPhysicalDeviceLimits *limits = &g->properties.limits;
+    uint32_t n = row->shape.invocations != 0 ? row->shape.invocations : USUAL_INVOCATIONS;
+
+    if (n > limits->maxComputeWorkGroupInvocations)
+        n = limits->maxComputeWorkGroupInvocations;
+    return n < limits->maxComputeWorkGroupSize[0] ? n : limits->maxComputeWorkGroupSize[0];
+}
+
 /* A mask of the buffers that are streamed; each is rounded up to whole work groups. */
 static rhumb_result make_stream(gpu *g, const bench_row *row, uint32_t stream, uint32_t streamed,
                                 bench_work *work)
 {
+    const uint32_t invocations = invocations_of(g, row);
+    const uint64_t group_bytes = (uint64_t)invocations * STREAM_QUADS * 16u;
     limit_info info = {
         .code = rhumb_spirv_stream,
         .code_size = sizeof rhumb_spirv_stream,
-        .stream = stream,
-        .groups = (uint32_t)((row->shape.bytes + STREAM_BYTES - 1) / STREAM_BYTES),
+        .special = {invocations, stream},
+        .groups = (uint32_t)((row->shape.bytes + group_bytes - 1) / group_bytes),
     };
 
     work->bytes = 0.0;
     work->flops = 0.0;
     for (uint32_t i = 0; i < BUFFERS; i++) {
         if ((streamed & 1u << i) != 0)
-            info.bytes[i] = (uint64_t)info.groups * STREAM_BYTES;
+            info.bytes[i] = info.groups * group_bytes;
         work->bytes += (double)info.bytes[i];
     }
     return make(g, &info, work);
@@ -293,12 +309,13 @@ rhumb_result bench_make_multiply_add(gpu *g, const bench_row *row, bench_work *w
     const limit_info info = {
         .code = rhumb_spirv_multiply_add,
         .code_size = sizeof rhumb_spirv_multiply_add,
+        .special = {USUAL_INVOCATIONS, 0},
         .groups = MULTIPLY_ADD_GROUPS,
     };
 
     (void)row;
     work->bytes = 0.0;
-    work->flops = 2.0 * MULTIPLY_ADD_GROUPS * BENCH_INVOCATIONS * MULTIPLY_ADD_CHAINS *
+    work->flops = 2.0 * MULTIPLY_ADD_GROUPS * USUAL_INVOCATIONS * MULTIPLY_ADD_CHAINS *
                   MULTIPLY_ADD_STEPS;
     return make(g, &info, work);
 }
@@ -306,7 +323,11 @@ rhumb_result bench_make_multiply_add(gpu *g, const bench_row *row, bench_work *w
 rhumb_result bench_make_empty(gpu *g, const bench_row *row, bench_work *work)
 {
     const limit_info info = {
-        .code = rhumb_spirv_empty, .code_size = sizeof rhumb_spirv_empty, .groups = 1};
+        .code = rhumb_spirv_empty,
+        .code_size = sizeof rhumb_spirv_empty,
+        .special = {USUAL_INVOCATIONS, 0},
+        .groups = 1,
+    };
 
     (void)row;
     work->bytes = 0.0;

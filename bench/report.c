@@ -44,7 +44,7 @@ static const char *limit_name(const bench_result *results, uint32_t count, bench
 {
     snprintf(text, size, "-");
     for (uint32_t i = 0; i < count; i++) {
-        if (results[i].row->role == role)
+        if (results[i].row->role == role && text[0] == '-')
             snprintf(text, size, "of %.12s", role == BENCH_COMPUTE ? "peak" : results[i].row->name);
     }
     return text;
@@ -52,8 +52,8 @@ static const char *limit_name(const bench_result *results, uint32_t count, bench
 
 void bench_print_device(const gpu *g)
 {
-    printf("device  %s (%s)\ndriver  %s, version number %u\n", g->properties.deviceName,
-           gpu_device_type_name(g->properties.deviceType), g->driver, g->properties.driverVersion);
+    printf("device  %s (%s)\ndriver  %s, %s\n", g->properties.deviceName,
+           gpu_device_type_name(g->properties.deviceType), g->driver, g->driver_info);
 }
 
 void bench_print_group(const bench_result *results, uint32_t count)

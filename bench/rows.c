@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #define MIB ((uint64_t)1 << 20)
+#define WIDE 1024 /* invocations of a work group */
 #define HALF RHUMB_PAIRING_HALF
 #define INTERLEAVED RHUMB_PAIRING_INTERLEAVED
 #define ROPE(type, rows, ...)                                                                      \
@@ -13,6 +14,8 @@
 /* A copy moves as many bytes as the rotations of its group. */
 #define ROTATE_GROUP(name, type, rows, mib)                                                        \
     {name, "copy", BENCH_BANDWIDTH, bench_make_copy, {.bytes = (mib)*MIB}},                        \
+    {name, "copy-wide", BENCH_BANDWIDTH, bench_make_copy,                                          \
+     {.bytes = (mib)*MIB, .invocations = WIDE}},                                                   \
     {name, "half", BENCH_OPERATION, bench_make_rotate, ROPE(type, rows, .pairing = HALF)},         \
     {name, "half-in-place", BENCH_OPERATION, bench_make_rotate,                                    \
      ROPE(type, rows, .pairing = HALF, .in_place = true)},                                         \
@@ -23,6 +26,8 @@
 
 const bench_row bench_rows[] = {
     {"limits", "copy", BENCH_BANDWIDTH, bench_make_copy, {.bytes = 64 * MIB}},
+    {"limits", "copy-wide", BENCH_BANDWIDTH, bench_make_copy,
+     {.bytes = 64 * MIB, .invocations = WIDE}},
     {"limits", "read", BENCH_OPERATION, bench_make_read, {.bytes = 64 * MIB}},
     {"limits", "write", BENCH_OPERATION, bench_make_write, {.bytes = 64 * MIB}},
     {"limits", "add", BENCH_OPERATION, bench_make_add, {.bytes = 64 * MIB}},
@@ -45,7 +50,7 @@ const bench_row bench_rows[] = {
     {"attention-128-512", "causal", BENCH_OPERATION, bench_make_attention,
      {.heads = 8, .q_rows = 512, .head_dim = 128, .causal = true}},
 
-    /* A read moves as many bytes as K and V have. */
+    /* A read moves as many bytes as K and V hold. */
     {"decode-64-4096", "read", BENCH_BANDWIDTH, bench_make_read, {.bytes = 16 * MIB}},
     {"decode-64-4096", "decode", BENCH_OPERATION, bench_make_attention,
      {.heads = 8, .q_rows = 1, .k_rows = 4096, .head_dim = 64}},

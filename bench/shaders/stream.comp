@@ -10,7 +10,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "bench_shared.h"
 
-layout(local_size_x = BENCH_INVOCATIONS) in;
+layout(local_size_x_id = SPEC_INVOCATIONS) in;
 layout(constant_id = SPEC_STREAM) const uint STREAM = STREAM_COPY;
 
 layout(set = 0, binding = 0, std430) restrict readonly buffer A { uvec4 a[]; };
@@ -24,10 +24,10 @@ uvec4 sum(uvec4 x, uvec4 y)
 
 void main()
 {
-    uint first = gl_WorkGroupID.x * (BENCH_INVOCATIONS * STREAM_QUADS) + gl_LocalInvocationID.x;
+    uint first = gl_WorkGroupID.x * (gl_WorkGroupSize.x * STREAM_QUADS) + gl_LocalInvocationID.x;
     uvec4 x[STREAM_QUADS];
     [[unroll]] for (uint i = 0u; i < STREAM_QUADS; i++) {
-        uint at = first + i * BENCH_INVOCATIONS;
+        uint at = first + i * gl_WorkGroupSize.x;
         if (STREAM == STREAM_WRITE)
             x[i] = uvec4(at);
         else
@@ -44,7 +44,7 @@ void main()
         return;
     }
     [[unroll]] for (uint i = 0u; i < STREAM_QUADS; i++) {
-        uint at = first + i * BENCH_INVOCATIONS;
+        uint at = first + i * gl_WorkGroupSize.x;
         if (STREAM == STREAM_ADD)
             c[at] = x[i];
         else
