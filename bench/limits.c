@@ -71,8 +71,7 @@ static rhumb_result make_buffers(gpu *g, const limit_info *info, limit *l)
         rhumb_result result;
         if (bytes > g->properties.limits.maxStorageBufferRange)
             return gpu_fail(g, RHUMB_ERROR_LIMIT, "a buffer of %llu bytes; the device binds %u",
-                            (unsigned long long)bytes,
-                            g->properties.limits.maxStorageBufferRange);
+                            (unsigned long long)bytes, g->properties.limits.maxStorageBufferRange);
         result = gpu_create_buffer(g, bytes, VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, GPU_MEMORY_DEVICE,
                                    &l->buffers[i]);
         if (result != RHUMB_OK)
@@ -132,9 +131,9 @@ static rhumb_result allocate_set(gpu *g, limit *l)
         .descriptorSetCount = 1,
         .pSetLayouts = &l->set_layout,
     };
-    rhumb_result result = gpu_check(
-        g, g->vk.vkCreateDescriptorPool(g->handles.device, &pool_info, NULL, &l->pool),
-        "vkCreateDescriptorPool");
+    rhumb_result result =
+        gpu_check(g, g->vk.vkCreateDescriptorPool(g->handles.device, &pool_info, NULL, &l->pool),
+                  "vkCreateDescriptorPool");
 
     if (result != RHUMB_OK) {
         l->pool = VK_NULL_HANDLE;
@@ -157,7 +156,7 @@ static void write_set(gpu *g, const limit *l)
     };
 
     for (uint32_t i = 0; i < BUFFERS; i++)
-        buffers[i] = (VkDescriptorBufferInfo){l->buffers[i].buffer, 0, VK_WHOLE_SIZE};
+        buffers[i] = (VkDescriptorBufferInfo){l->buffers[i].buffer, 0, l->buffers[i].size};
     g->vk.vkUpdateDescriptorSets(g->handles.device, 1, &write, 0, NULL);
 }
 
@@ -172,8 +171,7 @@ static rhumb_result make_pipeline(gpu *g, const limit_info *info, limit *l)
         {SPEC_INVOCATIONS, 0, 4},
         {SPEC_STREAM, 4, 4},
     };
-    const VkSpecializationInfo special = {SPEC_COUNT, entries, sizeof info->special,
-                                          info->special};
+    const VkSpecializationInfo special = {SPEC_COUNT, entries, sizeof info->special, info->special};
     VkComputePipelineCreateInfo pipeline_info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -182,11 +180,10 @@ static rhumb_result make_pipeline(gpu *g, const limit_info *info, limit *l)
                   .pSpecializationInfo = &special},
         .layout = l->layout,
     };
-    rhumb_result result =
-        gpu_check(g,
-                  g->vk.vkCreateShaderModule(g->handles.device, &module_info, NULL,
-                                             &pipeline_info.stage.module),
-                  "vkCreateShaderModule");
+    rhumb_result result = gpu_check(g,
+                                    g->vk.vkCreateShaderModule(g->handles.device, &module_info,
+                                                               NULL, &pipeline_info.stage.module),
+                                    "vkCreateShaderModule");
 
     if (result != RHUMB_OK)
         return result;
@@ -315,8 +312,8 @@ rhumb_result bench_make_multiply_add(gpu *g, const bench_row *row, bench_work *w
 
     (void)row;
     work->bytes = 0.0;
-    work->flops = 2.0 * MULTIPLY_ADD_GROUPS * USUAL_INVOCATIONS * MULTIPLY_ADD_CHAINS *
-                  MULTIPLY_ADD_STEPS;
+    work->flops =
+        2.0 * MULTIPLY_ADD_GROUPS * USUAL_INVOCATIONS * MULTIPLY_ADD_CHAINS * MULTIPLY_ADD_STEPS;
     return make(g, &info, work);
 }
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WARM_UP 2              /* times taken and thrown away; a driver may compile in the first */
-#define SAMPLE_NS 2e6          /* a time taken is at least so long, ... */
-#define SAMPLE_HOST_NS 50e6    /* ... with submission and wait inside it, so long */
-#define MAX_DISPATCHES 4096u   /* of one time taken */
+#define WARM_UP 2            /* times taken and thrown away; a driver may compile in the first */
+#define SAMPLE_NS 2e6        /* a time taken is at least so long, ... */
+#define SAMPLE_HOST_NS 50e6  /* ... with submission and wait inside it, so long */
+#define MAX_DISPATCHES 4096u /* of one time taken */
 
 typedef struct runner {
     bench_result *result;
@@ -88,8 +88,8 @@ static rhumb_result calibrate(gpu *g, runner *r, bool *host_clock)
     const double wanted = (*host_clock ? SAMPLE_HOST_NS : SAMPLE_NS) / ns;
 
     if (result == RHUMB_OK && wanted > 1.0)
-        result = make_commands(g, r, wanted < MAX_DISPATCHES ? (uint32_t)wanted + 1
-                                                             : MAX_DISPATCHES);
+        result =
+            make_commands(g, r, wanted < MAX_DISPATCHES ? (uint32_t)wanted + 1 : MAX_DISPATCHES);
     return result;
 }
 
