@@ -20,8 +20,7 @@ const tensor *case_shaped(case_file *c, const char *name, uint32_t rank, const u
 /* Where in.mask [batch, past + rows] and position_rule are given, the positions must follow from
  * them: (cumsum(mask) + past) mask + padding_idx or cumsum(mask) mask + padding_idx, of the last
  * `rows` columns; a rule that ends in -1 says so in place of padding_idx. */
-int case_check_position_rule(case_file *c, uint64_t batch, uint64_t rows,
-                             const int32_t *positions);
+int case_check_position_rule(case_file *c, uint64_t batch, uint64_t rows, const int32_t *positions);
 
 /* mode, antialias, align_corners and scale_factor of an object whose keys have been checked. */
 int case_read_resampling(case_file *c, const cJSON *object, ref_resize *resize);

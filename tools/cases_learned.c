@@ -18,10 +18,8 @@ static const param_row param_rows[] = {
 };
 
 static const tensor_row tensor_rows[] = {
-    {"in.x", TENSOR_F32, true},
-    {"in.table", TENSOR_F32, true},
-    {"in.positions", TENSOR_I32, true},
-    {"in.mask", TENSOR_I32, false}, /* informative only */
+    {"in.x", TENSOR_F32, true},         {"in.table", TENSOR_F32, true},
+    {"in.positions", TENSOR_I32, true}, {"in.mask", TENSOR_I32, false}, /* informative only */
     {"out.y", TENSOR_F32, true},
 };
 

@@ -183,8 +183,8 @@ static int read_encode(case_file *c, uint32_t dim, encode_case *t)
     tokens = t->prefix + (uint64_t)r->new_grid[0] * r->new_grid[1];
     t->table = case_shaped(c, "in.table", 2, (uint64_t[]){rows, dim});
     t->x = t->table != NULL ? case_tensor(c, "in.x", 3) : NULL;
-    if (t->x == NULL || case_check_shape(c, t->x, 3,
-                                         (uint64_t[]){t->x->shape[0], tokens, dim}) != 0)
+    if (t->x == NULL ||
+        case_check_shape(c, t->x, 3, (uint64_t[]){t->x->shape[0], tokens, dim}) != 0)
         return -1;
     t->golden = case_shaped(c, "out.y", 3, t->x->shape);
     return t->golden != NULL ? 0 : -1;

@@ -44,7 +44,8 @@ static int check_offset(case_file *c, const ref_resize *resize)
         const double wanted =
             offset != 0.0 ? (resize->new_grid[axis] + offset) / resize->old_grid[axis] : 0.0;
         if (!(fabs(resize->scale_factor[axis] - wanted) <= 1e-12 * wanted))
-            return case_fail(c, "params.scale_factor: wanted %.17g by interpolate_offset, got %.17g",
+            return case_fail(c,
+                             "params.scale_factor: wanted %.17g by interpolate_offset, got %.17g",
                              wanted, resize->scale_factor[axis]);
     }
     return 0;
@@ -63,7 +64,8 @@ static int read_case(case_file *c, uint32_t channels, const char *modes, resize_
     uint64_t shape[2] = {0, channels};
 
     if (mode != NULL && !case_listed(modes, mode))
-        return case_fail(c, "params.mode: wanted one of scheme %s, got %s", c->result->scheme, mode);
+        return case_fail(c, "params.mode: wanted one of scheme %s, got %s", c->result->scheme,
+                         mode);
     if (case_read_resampling(c, c->params, r) != 0 ||
         case_grid(c, "old_grid", 1, r->old_grid) != 0 ||
         case_grid(c, "new_grid", 1, r->new_grid) != 0 ||

@@ -57,8 +57,7 @@ static int read_params(case_file *c, ref_sinusoid *t)
         return -1;
     ref_sinusoid_init(t, dim);
     t->rule = strcmp(frequency, "2i/d") == 0 ? REF_SINUSOID_POWER : REF_SINUSOID_ENDPOINT;
-    t->layout =
-        strcmp(layout, "concat") == 0 ? REF_SINUSOID_SIN_FIRST : REF_SINUSOID_INTERLEAVED;
+    t->layout = strcmp(layout, "concat") == 0 ? REF_SINUSOID_SIN_FIRST : REF_SINUSOID_INTERLEAVED;
     if (odd != NULL && strcmp(odd, "zero_pad") == 0)
         t->odd = REF_ODD_ZERO_PAD;
     else if (odd != NULL && strcmp(odd, "none") != 0)

@@ -367,8 +367,7 @@ static int run_coordinates(case_file *c, swin_case *t)
 
     if (read_params(c, t) != 0)
         return -1;
-    t->golden =
-        case_shaped(c, "out.table", 2, (uint64_t[]){ref_window_rows(&t->at.window), 2});
+    t->golden = case_shaped(c, "out.table", 2, (uint64_t[]){ref_window_rows(&t->at.window), 2});
     if (t->golden == NULL)
         return -1;
     coordinates = malloc((size_t)t->golden->count * sizeof *coordinates);
@@ -412,8 +411,8 @@ static const op_row op_rows[] = {
     {"table", true, mlp_params, COUNT(mlp_params), coordinate_tensors, COUNT(coordinate_tensors),
      run_coordinates},
     {"bias", true, mlp_params, COUNT(mlp_params), mlp_tensors, COUNT(mlp_tensors), run_window},
-    {"attention", true, cosine_params, COUNT(cosine_params), cosine_tensors,
-     COUNT(cosine_tensors), run_window},
+    {"attention", true, cosine_params, COUNT(cosine_params), cosine_tensors, COUNT(cosine_tensors),
+     run_window},
 };
 
 static int run_op(case_file *c, bool second)

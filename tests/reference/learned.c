@@ -60,12 +60,9 @@ static double row_col_value(ref_row_col form, uint32_t width, const double *row,
                             uint32_t d)
 {
     switch (form) {
-    case REF_COLUMN_ROW:
-        return d < width ? col[d] : row[d - width];
-    case REF_ROW_COLUMN:
-        return d < width ? row[d] : col[d - width];
-    case REF_ROW_PLUS_COLUMN:
-        break;
+    case REF_COLUMN_ROW: return d < width ? col[d] : row[d - width];
+    case REF_ROW_COLUMN: return d < width ? row[d] : col[d - width];
+    case REF_ROW_PLUS_COLUMN: break;
     }
     return row[d] + col[d];
 }

@@ -73,12 +73,12 @@ typedef struct ref_sinusoid_grid {
     double base;
     ref_sinusoid_rule rule;
     ref_plane_layout layout;
-    int columns_first; /* the column's channels come first */
-    int column_major;  /* token x H + y */
-    int channels_first; /* [dim, H, W]: neither prefix nor column_major */
-    uint32_t prefix;    /* rows of zeros in front */
-    double start;       /* first coordinate, without a mask */
-    uint32_t batch;     /* of the mask and of the table; 1 without a mask */
+    int columns_first;   /* the column's channels come first */
+    int column_major;    /* token x H + y */
+    int channels_first;  /* [dim, H, W]: neither prefix nor column_major */
+    uint32_t prefix;     /* rows of zeros in front */
+    double start;        /* first coordinate, without a mask */
+    uint32_t batch;      /* of the mask and of the table; 1 without a mask */
     const int32_t *mask; /* [batch, H, W], not 0: valid; coordinates count the valid ones up to and
                             with each. NULL: start + index */
     int normalise;       /* (count + centre) / (total + eps) scale; with a mask only */
@@ -219,7 +219,7 @@ typedef struct ref_window_attention {
     double scale;             /* of q . k */
     const double *log_scales; /* [heads]: exp(min(., max_log_scale)) cos(q, k) instead; or NULL */
     double max_log_scale;
-    double eps; /* least length that q and k are divided by */
+    double eps;         /* least length that q and k are divided by */
     const double *bias; /* [heads, N, N] */
     const double *q;    /* [batch, heads, tokens, head_dim], like k, v and o */
     const double *k;

@@ -179,8 +179,7 @@ int ref_resize_table(const ref_resize *t, const double *table, double *resized)
     const uint64_t to = (uint64_t)wanted[0] * wanted[1] * t->dim;
     double *rows = malloc((size_t)((uint64_t)old[0] * wanted[0] + 1) * sizeof *rows);
     double *columns = malloc((size_t)((uint64_t)old[1] * wanted[1] + 1) * sizeof *columns);
-    double *between =
-        malloc((size_t)((uint64_t)wanted[0] * old[1] * t->dim + 1) * sizeof *between);
+    double *between = malloc((size_t)((uint64_t)wanted[0] * old[1] * t->dim + 1) * sizeof *between);
     int result = -1;
 
     if (rows != NULL && columns != NULL && between != NULL && t->dim > 0 &&

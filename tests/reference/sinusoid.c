@@ -160,8 +160,8 @@ static double counted(const ref_sinusoid_grid *t, const int32_t *mask, uint32_t 
     uint32_t i;
 
     for (i = 0; i <= last; i++)
-        count += mask[axis == 0 ? (uint64_t)i * t->width + line : (uint64_t)line * t->width + i] !=
-                 0;
+        count +=
+            mask[axis == 0 ? (uint64_t)i * t->width + line : (uint64_t)line * t->width + i] != 0;
     return count;
 }
 

@@ -113,8 +113,7 @@ static void mlp_row(uint32_t hidden, uint32_t heads, const double *c, const doub
 }
 
 int ref_window_mlp(uint32_t rows, uint32_t hidden, uint32_t heads, const double *coordinates,
-                   const double *w1, const double *b1, const double *w2, double gain,
-                   double *table)
+                   const double *w1, const double *b1, const double *w2, double gain, double *table)
 {
     double *units = malloc(((size_t)hidden + 1) * sizeof *units);
     uint32_t row;

@@ -29,8 +29,8 @@ static int valid(const ref_window_attention *t)
 {
     uint32_t axis;
 
-    if (t->window.size[0] == 0 || t->window.size[1] == 0 || t->window.prefix > 1 ||
-        t->heads == 0 || t->head_dim == 0)
+    if (t->window.size[0] == 0 || t->window.size[1] == 0 || t->window.prefix > 1 || t->heads == 0 ||
+        t->head_dim == 0)
         return 0;
     if (t->grid[0] == 0 && t->grid[1] == 0)
         return t->shift[0] == 0 && t->shift[1] == 0 && t->pad == REF_PAD_NONE;
