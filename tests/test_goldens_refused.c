@@ -167,6 +167,7 @@ static const change changes[] = {
     {DETR, "eps", "0.1", WRONG},
     {DETR, "center_offset", "0", WRONG},
     {DETR, "axis_dim", "3", "even number of channels"},
+    {DETR, "axis_dim", "10", "even number of channels"},
     {DETR, "mask_coords", "false", "normalize: wanted with mask_coords"},
     {DETR, "output", "\"nchw\"", "out.table: wanted 4 dimensions"},
     {"sin2d_table_detr_raw_7x5_d12_t20", "mask_coords", "false", "in.mask: wanted with"},
