@@ -105,5 +105,7 @@ int case_run_rope2d(case_file *c);
 int case_run_mrope(case_file *c);
 int case_run_shaw(case_file *c);
 int case_run_music(case_file *c);
+int case_run_t5(case_file *c);
+int case_run_alibi(case_file *c);
 
 #endif

@@ -23,6 +23,13 @@ static const tensor_row attention_tensors[] = {
     {"out.o", TENSOR_F32, true},
 };
 
+const tensor_row case_buckets_tensors[] = {
+    {"in.relative_position", TENSOR_I32, true},
+    {"out.buckets", TENSOR_I32, true},
+};
+
+const size_t case_buckets_tensor_count = COUNT(case_buckets_tensors);
+
 int case_check_relative(case_file *c, const param_row *rows, size_t row_count,
                         const tensor_row *tensors, size_t tensor_count)
 {

@@ -88,7 +88,11 @@ int case_expect_number(case_file *c, const char *key, double wanted);
 int case_relative_reference(case_file *c, const relative_case *t);
 int case_bias_reference(case_file *c, const relative_case *t);
 
-/* Op buckets: in.relative_position [n] through `bucket` against out.buckets [n]. */
+/* Op buckets. */
+extern const tensor_row case_buckets_tensors[];
+extern const size_t case_buckets_tensor_count;
+
+/* in.relative_position [n] through `bucket` against out.buckets [n]. */
 typedef int64_t (*case_bucket_fn)(const void *user, int64_t position);
 int case_buckets_reference(case_file *c, case_bucket_fn bucket, const void *user);
 
