@@ -108,16 +108,24 @@ Test(goldens, the_reference_passes_every_covered_case)
     cr_expect_eq(t.wrong, 0u, "%u cases are wrong", t.wrong);
 }
 
-/* Nothing of the folder is left out: the reference covers all of it. */
-Test(goldens, every_rotary_case_is_covered)
+/* Nothing of these folders is left out: the reference covers all of it. */
+Test(goldens, every_rotary_and_relative_case_is_covered)
 {
-    cases_count count = {0, 0, 0};
+    static const struct {
+        const char *name;
+        unsigned files;
+    } rows[] = {{"rotary", ROTARY_FILES}, {"relative1d", RELATIVE_FILES}};
     tensor_error error = {""};
     char path[1024];
+    size_t i;
 
-    folder("rotary", path, sizeof path);
-    cr_assert_eq(cases_run(path, NULL, NULL, NULL, &count, &error), 0, "%s", error.line);
-    cr_expect_eq(count.passed, (unsigned)ROTARY_FILES, "%u of %d", count.passed, ROTARY_FILES);
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cases_count count = {0, 0, 0};
+        folder(rows[i].name, path, sizeof path);
+        cr_assert_eq(cases_run(path, NULL, NULL, NULL, &count, &error), 0, "%s", error.line);
+        cr_expect_eq(count.passed, rows[i].files, "%s: %u of %u", rows[i].name, count.passed,
+                     rows[i].files);
+    }
 }
 
 Test(goldens, folders_hold_what_was_published)

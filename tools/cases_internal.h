@@ -107,5 +107,8 @@ int case_run_shaw(case_file *c);
 int case_run_music(case_file *c);
 int case_run_t5(case_file *c);
 int case_run_alibi(case_file *c);
+int case_run_transformer_xl(case_file *c);
+int case_run_xlnet(case_file *c);
+int case_run_deberta(case_file *c);
 
 #endif

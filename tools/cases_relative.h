@@ -22,7 +22,7 @@
         "q_offset", PARAM_WHOLE, NULL                                                              \
     }
 
-#define CASE_MAX_OWNED 32
+#define CASE_MAX_OWNED 64
 
 /* What every case says; the scheme's own parameters stand beside it in the file of the scheme, which
  * sets `terms`, `causal` where the scheme implies it, and `mask`. */
