@@ -1,6 +1,6 @@
 /* The readers of the relative schemes' golden cases: every key and tensor that changes a result is
- * read, and what the vocabulary does not allow is refused. Each row changes one thing in a case that
- * passes as it stands.
+ * read, and what the vocabulary does not allow is refused. Each row changes one thing in a case
+ * that passes as it stands.
  */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 
