@@ -870,8 +870,10 @@ typedef struct rhumb_key {
 #define RHUMB_MAX_LAYERS 512u
 
 /* One kind of layer of a model: most models have one, Gemma 3 has "full_attention" and
- * "sliding_attention". Kinds with rotary come first; a vision tower is the last, "vision". Numbers
- * of heads that a configuration does not have are 0. */
+ * "sliding_attention". Kinds with rotary come first; a vision tower is the last, "vision". A model
+ * with encoder and decoder has a kind for each, "encoder" and "decoder", with layers of their own;
+ * cross-attention is no kind: it has no scheme. Swin has a kind for each stage, and one more for
+ * its shifted layers. Numbers of heads that a configuration does not have are 0. */
 typedef struct rhumb_layer_kind {
     RHUMB_HEADER;
     char name[32];        /* "attention" where a model has one kind */
@@ -900,6 +902,10 @@ typedef struct rhumb_layer_kind {
     double temperature_length;
     uint32_t layers[RHUMB_MAX_LAYERS / 32]; /* bit i % 32 of element i / 32: layer i (from 0) is of
                                                this kind */
+    const void *absolute; /* absolute scheme struct in the caller's arena, or NULL: none. For
+                             ENCODE, once before the first of the layers; DETR: see the trace */
+    uint32_t absolute_rows; /* of its TABLE; 0: it has none, or any number */
+    uint32_t absolute_dim;  /* D of ENCODE; 0 without `absolute` */
 } rhumb_layer_kind;
 
 static inline void rhumb_init_layer_kind(rhumb_layer_kind *s)
