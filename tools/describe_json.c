@@ -265,8 +265,7 @@ static int put_schedules(cJSON *object, describe_report *report)
     return types != NULL;
 }
 
-/* "layer_pattern": the kind of each layer. */
-static int put_pattern(cJSON *object, const describe_report *report)
+int describe_put_pattern(cJSON *object, const describe_report *report)
 {
     uint32_t count = report->kinds[0].layer_count;
     cJSON *list;
@@ -356,7 +355,7 @@ static int put_shared(cJSON *object, const describe_report *report, const rhumb_
                                   describe_put_number(object, "kv_heads", first->kv_heads))) &&
            (schedules > 1 || describe_put_number(object, "softmax_scale", first->scale)) &&
            (first->causal || describe_put_bool(object, "causal", 0)) && put_window(object, report, first) &&
-           put_no_rope(object, report) && put_pattern(object, report);
+           put_no_rope(object, report) && describe_put_pattern(object, report);
 }
 
 static int put_text_part(cJSON *object, describe_report *report, const rhumb_layer_kind *first,

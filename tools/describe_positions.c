@@ -183,5 +183,8 @@ int describe_put_positions(cJSON *object, describe_report *report)
         return put_slopes(object, report, kind);
     if (keys->type == RHUMB_TYPE_T5 && !put_buckets(object, report))
         return 0;
+    if (describe_value(report, kind->name, "layers") != NULL &&
+        !describe_put_pattern(object, report))
+        return 0;
     return put_beside(object, report, kind);
 }

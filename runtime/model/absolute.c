@@ -146,9 +146,11 @@ static rhumb_result read_embedding_scale(const rhumb_lookup *l, rhumb_positions 
     int found;
 
     RHUMB_TRY(rhumb_lookup_bool(l, "scale_embedding", &scaled, &found));
+    if (!found)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%sscale_embedding: missing, needed by %s",
+                                 l->scope, p->who);
     *scale = scaled ? sqrt(kind->width.value) : 1.0;
-    rhumb_position_note_number(p, kind, "x_scale", *scale, "%s%s", found ? l->scope : "default of ",
-                               found ? "scale_embedding" : p->who);
+    rhumb_position_note_number(p, kind, "x_scale", *scale, "%sscale_embedding", l->scope);
     return RHUMB_OK;
 }
 

@@ -72,8 +72,7 @@ static rhumb_result find_text(const rhumb_lookup *l, const char *who, const rhum
         return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
                                  "text_config.model_type: missing, needed by %s", who);
     *family = rhumb_family_find(model_type);
-    if (*family == NULL || (*family)->text != NULL ||
-        (*family)->vision_rule != RHUMB_VISION_NONE)
+    if (*family == NULL || (*family)->text != NULL || (*family)->vision_rule != RHUMB_VISION_NONE)
         return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
                                  "not implemented: text_config.model_type: %.48s as a part of %s",
                                  model_type, who);

@@ -341,6 +341,7 @@ static void tell_kind(const rhumb_keys_info *info, const rhumb_positions *p, uin
 {
     const rhumb_position_kind *kind = &p->kinds[index];
     const char *name = kind->layer.name;
+    char layers[40];
     uint32_t i;
 
     for (i = 0; i < p->note_count; i++) {
@@ -352,6 +353,11 @@ static void tell_kind(const rhumb_keys_info *info, const rhumb_positions *p, uin
     tell_number(info, name, "head_dim", &kind->head_dim);
     tell_number(info, name, "softmax_scale", &kind->scale);
     tell(info, name, "causal", kind->layer.causal ? "true" : "false", kind->causal_source);
+    if (kind->layers_source != NULL) {
+        rhumb_model_print_layers(kind->layer.layers, kind->layer.layer_count, layers,
+                                 sizeof layers);
+        tell(info, name, "layers", layers, kind->layers_source);
+    }
 }
 
 static void commit(const rhumb_keys_info *info, rhumb_positions *p, char *arena)
@@ -372,6 +378,38 @@ static void commit(const rhumb_keys_info *info, rhumb_positions *p, char *arena)
         tell(info, p->kinds[0].layer.name, "warning", p->warnings[i].key, p->warnings[i].trap);
 }
 
+/* Keys of rotary models and of windows, which would be overlooked here. Falcon's files have them
+ * whatever its positions are. */
+static rhumb_result check_foreign(const rhumb_lookup *l, const rhumb_position_family *family)
+{
+    static const char *const objects[] = {"rope_scaling", "rope_parameters"};
+    static const char *const keys[] = {"rope_theta", "rotary_dim", "sliding_window", "alibi"};
+    const rhumb_key *key;
+    char have[80];
+    size_t i;
+    uint32_t k;
+
+    if (family->switch_key != NULL)
+        return RHUMB_OK;
+    for (i = 0; i < sizeof objects / sizeof objects[0]; i++) {
+        for (k = 0; k < l->key_count; k++) {
+            if (rhumb_lookup_below(l, &l->keys[k], objects[i]) != NULL)
+                return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
+                                         "%s: wanted none (rule of %s), found one", objects[i],
+                                         family->model_type);
+        }
+    }
+    for (i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        RHUMB_TRY(rhumb_lookup_find(l, keys[i], &key));
+        if (key != NULL && key->kind != RHUMB_VALUE_NULL &&
+            !(key->kind == RHUMB_VALUE_BOOL && key->number == 0.0))
+            return rhumb_lookup_fail(
+                l, RHUMB_ERROR_CONFIG, "%s: wanted none (rule of %s), found %s", key->path,
+                family->model_type, rhumb_lookup_print(key, have, sizeof have));
+    }
+    return RHUMB_OK;
+}
+
 rhumb_result rhumb_position_keys(const rhumb_lookup *l, const rhumb_position_family *family,
                                  const rhumb_keys_info *info, uint32_t *kind_count)
 {
@@ -385,6 +423,7 @@ rhumb_result rhumb_position_keys(const rhumb_lookup *l, const rhumb_position_fam
     if (family->refusal != NULL)
         return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "not implemented: model_type %s: %s",
                                  family->model_type, family->refusal);
+    RHUMB_TRY(check_foreign(l, family));
     RHUMB_TRY(family->rule(l, family, &p));
     RHUMB_TRY(finish(l, &p));
     for (i = 0; i < p.kind_count; i++)

@@ -49,6 +49,7 @@ typedef struct rhumb_position_kind {
     rhumb_sourced head_dim;
     rhumb_sourced width; /* channels of the layer's input */
     rhumb_sourced scale;
+    const char *layers_source; /* not NULL: told, as kinds share the model's layers */
     char causal_source[96];
     char scheme_source[96]; /* key or rule, for what the scheme itself refuses */
 } rhumb_position_kind;

@@ -184,6 +184,9 @@ rhumb_result rhumb_model_room(const rhumb_lookup *l, const rhumb_keys_info *info
 /* Writes the arena (aligned for rhumb_rope) and the kinds, and traces. */
 void rhumb_model_commit(const rhumb_keys_info *info, const rhumb_model_values *r, char *arena);
 
+/* "0-4, 6-10, ..." */
+void rhumb_model_print_layers(const uint32_t *layers, uint32_t count, char *text, size_t size);
+
 void rhumb_model_trace(const rhumb_keys_info *info, const rhumb_model_values *r);
 
 #endif

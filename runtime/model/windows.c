@@ -142,30 +142,6 @@ static void set_swin(const hierarchy *h, uint32_t stage, int shifted, rhumb_posi
     }
 }
 
-static void note_window(rhumb_positions *p, const hierarchy *h, const rhumb_position_kind *kind)
-{
-    const rhumb_relative *s = &kind->relative;
-    const uint32_t *window = h->v2 ? s->swin_v2.window : s->swin.window;
-    uint32_t side = 2 * window[0] - 1;
-    char text[40];
-
-    rhumb_position_note_text(p, kind, "scheme", h->v2 ? "swin_v2" : "swin", "rule of %.64s",
-                             p->who);
-    rhumb_position_note_pair(p, kind, "window", window, h->window.source);
-    rhumb_position_note_pair(p, kind, "grid", h->v2 ? s->swin_v2.grid : s->swin.grid,
-                             "image_size / patch_size, halved for each stage");
-    rhumb_position_note_pair(p, kind, "shift", h->v2 ? s->swin_v2.shift : s->swin.shift,
-                             "rule: window / 2 in every other layer");
-    if (h->v2) {
-        (void)snprintf(text, sizeof text, "%u, %u, 2", (unsigned)side, (unsigned)side);
-        rhumb_position_note_text(p, kind, "coords_table", text, "2 window - 1");
-        rhumb_position_note_pair(p, kind, "pretrained_window", s->swin_v2.pretrained_window,
-                                 "pretrained_window_sizes");
-    } else {
-        rhumb_position_note_number(p, kind, "table_rows", (double)side * side, "(2 window - 1)^2");
-    }
-}
-
 static void print_heads(const hierarchy *h, char *text, size_t size)
 {
     size_t used = 0;
@@ -174,6 +150,43 @@ static void print_heads(const hierarchy *h, char *text, size_t size)
     for (i = 0; i < h->count && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%u", i > 0 ? ", " : "",
                                  (unsigned)h->stages[i].heads);
+}
+
+static void note_coordinates(rhumb_positions *p, const rhumb_position_kind *kind)
+{
+    const rhumb_swin_v2 *v2 = &kind->relative.swin_v2;
+    uint32_t side = 2 * v2->window[0] - 1;
+    char text[40];
+
+    (void)snprintf(text, sizeof text, "%u, %u, 2", (unsigned)side, (unsigned)side);
+    rhumb_position_note_text(p, kind, "coords_table", text, "2 window - 1");
+    rhumb_position_note_pair(p, kind, "pretrained_window", v2->pretrained_window,
+                             "pretrained_window_sizes");
+    rhumb_position_note_number(p, kind, "bias_scale", v2->bias_gain, "rule of %.64s", p->who);
+    rhumb_position_note_number(p, kind, "logit_scale_max", exp(v2->max_log_scale), "rule of %.64s",
+                               p->who);
+}
+
+static void note_window(rhumb_positions *p, const hierarchy *h, const rhumb_position_kind *kind)
+{
+    const rhumb_relative *s = &kind->relative;
+    const uint32_t *window = h->v2 ? s->swin_v2.window : s->swin.window;
+    double side = 2.0 * window[0] - 1.0;
+    char text[40] = "";
+
+    rhumb_position_note_text(p, kind, "scheme", h->v2 ? "swin_v2" : "swin", "rule of %.64s",
+                             p->who);
+    rhumb_position_note_pair(p, kind, "window", window, h->window.source);
+    rhumb_position_note_pair(p, kind, "grid", h->v2 ? s->swin_v2.grid : s->swin.grid,
+                             "image_size / patch_size, halved for each stage");
+    rhumb_position_note_pair(p, kind, "shift", h->v2 ? s->swin_v2.shift : s->swin.shift,
+                             "rule: window / 2 in every other layer");
+    if (h->v2)
+        note_coordinates(p, kind);
+    else
+        rhumb_position_note_number(p, kind, "table_rows", side * side, "(2 window - 1)^2");
+    print_heads(h, text, sizeof text);
+    rhumb_position_note_text(p, kind, "heads_per_stage", text, "num_heads");
 }
 
 static rhumb_result add_stage(const rhumb_lookup *l, rhumb_positions *p, const hierarchy *h,
@@ -201,15 +214,12 @@ static rhumb_result add_stage(const rhumb_lookup *l, rhumb_positions *p, const h
         rhumb_sourced_set(&kind->scale, 1.0, "rule of %.64s: cosines, with learned scales", p->who);
     (void)window_of(h, stage, &clipped);
     kind->layer.layer_count = h->layers;
+    kind->layers_source = "depths";
     for (i = (uint32_t)shifted; i < s->depth; i += clipped ? 1 : 2)
         kind->layer.layers[(s->first + i) / 32] |= 1u << (s->first + i) % 32;
     set_swin(h, stage, shifted, kind);
     (void)snprintf(kind->scheme_source, sizeof kind->scheme_source, "%.95s", h->window.source);
     note_window(p, h, kind);
-    if (p->kind_count == 1) {
-        print_heads(h, text, sizeof text);
-        rhumb_position_note_text(p, kind, "heads_per_stage", text, "%snum_heads", l->scope);
-    }
     return RHUMB_OK;
 }
 
@@ -261,17 +271,12 @@ rhumb_result rhumb_rule_swin(const rhumb_lookup *l, const rhumb_position_family 
 rhumb_result rhumb_rule_swin_v2(const rhumb_lookup *l, const rhumb_position_family *f,
                                 rhumb_positions *p)
 {
-    const rhumb_swin_v2 *v2 = &p->kinds[0].relative.swin_v2;
     hierarchy h;
 
     (void)f;
     memset(&h, 0, sizeof h);
     h.v2 = 1;
     RHUMB_TRY(add_stages(l, p, &h));
-    rhumb_position_note_number(p, &p->kinds[0], "bias_scale", v2->bias_gain, "rule of %.64s",
-                               p->who);
-    rhumb_position_note_number(p, &p->kinds[0], "logit_scale_max", exp(v2->max_log_scale),
-                               "rule of %.64s", p->who);
     rhumb_position_warn(l, p, "model_type",
                         "the transformers library adds the mask of shifted windows twice; the "
                         "original once, as here: mask_value -200 is its behaviour");
