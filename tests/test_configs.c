@@ -118,7 +118,8 @@ static const perturbation perturbations[] = {
      "kv_heads: wanted null, found 4"},
     /* samples and sizes of other positions */
     {"t5-base", "  24,\n", "  23,\n", DESCRIBE_FAIL, "encoder_bidirectional_buckets[12]"},
-    {"t5-base", "\"scale\": 1.0", "\"scale\": 0.125", DESCRIBE_FAIL, "scale: wanted 0.125, found 1"},
+    {"t5-base", "\"scale\": 1.0", "\"scale\": 0.125", DESCRIBE_FAIL,
+     "scale: wanted 0.125, found 1"},
     {"bloom-560m", "0.00390624884", "0.00390724884", DESCRIBE_FAIL, "slopes[15]"},
     {"deberta-v3-base", "\"c2p\"", "\"p2p\"", DESCRIBE_FAIL, "terms[1]: wanted \"p2p\""},
     {"swin-tiny-patch4-window7-224", "\"table_rows\": 169", "\"table_rows\": 225", DESCRIBE_FAIL,

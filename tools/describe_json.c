@@ -56,7 +56,8 @@ static int put_spectrum(cJSON *object, const double *f, uint32_t count)
 
     for (i = 0; i < count; i++)
         sum += f[i];
-    return put_edges(object, "inv_freq", f, count) && describe_put_number(object, "inv_freq_sum", sum);
+    return put_edges(object, "inv_freq", f, count) &&
+           describe_put_number(object, "inv_freq_sum", sum);
 }
 
 /* --- schedules of one axis --- */
@@ -82,8 +83,7 @@ static int put_at_length(cJSON *object, const char *name, describe_report *repor
     frequency_list list;
     int ok;
 
-    if (part == NULL ||
-        !read_frequencies(report, rope_of(kind), kind->head_dim, length, &list))
+    if (part == NULL || !read_frequencies(report, rope_of(kind), kind->head_dim, length, &list))
         return 0;
     ok = put_spectrum(part, list.f, list.count);
     free(list.f);
@@ -127,12 +127,18 @@ static int put_frequencies(cJSON *object, describe_report *report, const rhumb_l
 static int put_scaling(cJSON *object, const describe_report *report, const rhumb_layer_kind *kind)
 {
     static const char *const fields[] = {
-        "factor",          "original_max_position_embeddings",
-        "beta_fast",       "beta_slow",
-        "truncate",        "mscale",
-        "mscale_all_dim",  "attn_factor",
-        "low_freq_factor", "extrapolation_factor",
-        "alpha",           "high_freq_factor",
+        "factor",
+        "original_max_position_embeddings",
+        "beta_fast",
+        "beta_slow",
+        "truncate",
+        "mscale",
+        "mscale_all_dim",
+        "attn_factor",
+        "low_freq_factor",
+        "extrapolation_factor",
+        "alpha",
+        "high_freq_factor",
         "partial_rotary_factor",
     };
     int dynamic = rope_of(kind)->scaling == RHUMB_ROPE_SCALING_NTK_DYNAMIC;
@@ -153,12 +159,12 @@ static int put_schedule(cJSON *object, describe_report *report, const rhumb_laye
 
     return describe_put_text(object, "rope_type", type != NULL ? type : "?") &&
            describe_put_text(object, "layout",
-                    rope->pairing == RHUMB_PAIRING_HALF ? "half" : "interleaved") &&
+                             rope->pairing == RHUMB_PAIRING_HALF ? "half" : "interleaved") &&
            describe_put_number(object, "head_dim", kind->head_dim) &&
            describe_put_number(object, "rotary_dim", rope->rotary_dim) &&
            describe_put_number(object, "rotary_offset", rope->rotary_offset) &&
-           describe_put_number(object, "rope_theta", rope->base) && put_frequencies(object, report, kind) &&
-           put_scaling(object, report, kind);
+           describe_put_number(object, "rope_theta", rope->base) &&
+           put_frequencies(object, report, kind) && put_scaling(object, report, kind);
 }
 
 static int put_sections(cJSON *object, const rhumb_mrope *mrope)
@@ -167,7 +173,8 @@ static int put_sections(cJSON *object, const rhumb_mrope *mrope)
     const double sections[3] = {mrope->sections[0], mrope->sections[1], mrope->sections[2]};
 
     return describe_put_list(object, "mrope_section", sections, 3) &&
-           describe_put_bool(object, "mrope_interleaved", mrope->order == RHUMB_MROPE_INTERLEAVED) &&
+           describe_put_bool(object, "mrope_interleaved",
+                             mrope->order == RHUMB_MROPE_INTERLEAVED) &&
            describe_put_names(object, "axes", axes, 3);
 }
 
@@ -215,7 +222,8 @@ static int put_plane(cJSON *object, describe_report *report, const rhumb_layer_k
     }
     return describe_put_text(object, "scheme", "rope2d") &&
            describe_put_text(object, "variant", variant != NULL ? variant : "?") &&
-           describe_put_text(object, "layout", "half") && describe_put_number(object, "head_dim", kind->head_dim) &&
+           describe_put_text(object, "layout", "half") &&
+           describe_put_number(object, "head_dim", kind->head_dim) &&
            describe_put_number(object, "heads", kind->heads) &&
            describe_put_number(object, periods ? "temperature" : "rope_theta", plane->base) &&
            describe_put_names(object, "axes", axes, 2) &&
@@ -313,8 +321,8 @@ static int put_no_rope(cJSON *object, const describe_report *report)
             break;
     }
     if (i == rests->layer_count)
-        (void)snprintf(rule, sizeof rule,
-                       "layer i (0-based) has no rotary when (i+1) %% %u == 0", period);
+        (void)snprintf(rule, sizeof rule, "layer i (0-based) has no rotary when (i+1) %% %u == 0",
+                       period);
     else
         (void)snprintf(rule, sizeof rule, "layers (0-based) without rotary: %s",
                        describe_value(report, rests->name, "layers"));
@@ -354,8 +362,9 @@ static int put_shared(cJSON *object, const describe_report *report, const rhumb_
     return (first->heads == 0 || (describe_put_number(object, "heads", first->heads) &&
                                   describe_put_number(object, "kv_heads", first->kv_heads))) &&
            (schedules > 1 || describe_put_number(object, "softmax_scale", first->scale)) &&
-           (first->causal || describe_put_bool(object, "causal", 0)) && put_window(object, report, first) &&
-           put_no_rope(object, report) && describe_put_pattern(object, report);
+           (first->causal || describe_put_bool(object, "causal", 0)) &&
+           put_window(object, report, first) && put_no_rope(object, report) &&
+           describe_put_pattern(object, report);
 }
 
 static int put_text_part(cJSON *object, describe_report *report, const rhumb_layer_kind *first,
@@ -365,8 +374,7 @@ static int put_text_part(cJSON *object, describe_report *report, const rhumb_lay
     int several = header->type == RHUMB_TYPE_MROPE;
 
     return describe_put_text(object, "scheme", several ? "mrope" : "rope") &&
-           (schedules > 1 ? put_schedules(object, report)
-                          : put_schedule(object, report, first)) &&
+           (schedules > 1 ? put_schedules(object, report) : put_schedule(object, report, first)) &&
            (!several || put_sections(object, first->rotary)) &&
            put_shared(object, report, first, schedules);
 }
@@ -456,14 +464,16 @@ static int put_differences(cJSON *object, const describe_report *report, const c
 
 static int put_optional(cJSON *object, const char *name, int present, double value)
 {
-    return present ? describe_put_number(object, name, value) : cJSON_AddNullToObject(object, name) != NULL;
+    return present ? describe_put_number(object, name, value)
+                   : cJSON_AddNullToObject(object, name) != NULL;
 }
 
 static int put_kind(cJSON *object, const describe_report *report, const rhumb_layer_kind *kind)
 {
     const int scaled = describe_value(report, kind->name, "softmax_scale") != NULL;
 
-    return describe_put_text(object, "name", kind->name) && describe_put_bool(object, "causal", kind->causal != 0) &&
+    return describe_put_text(object, "name", kind->name) &&
+           describe_put_bool(object, "causal", kind->causal != 0) &&
            put_optional(object, "sliding_window", kind->window_left != RHUMB_NO_WINDOW,
                         kind->window_left) &&
            (kind->window_right == RHUMB_NO_WINDOW ||

@@ -20,10 +20,10 @@ int describe_put_value(cJSON *object, const char *name, const char *value);
 int describe_put_row(cJSON *object, const describe_report *report, const char *kind,
                      const char *field);
 
-/* describe_json.c: "layer_pattern", the kind of each layer, where kinds share the model's layers. */
+/* describe_json.c: "layer_pattern", the kind of each layer, where kinds share the model's. */
 int describe_put_pattern(cJSON *object, const describe_report *report);
 
-/* describe_positions.c: whether a kind's positions are other than rotary, and all of such a model. */
+/* describe_positions.c: whether a kind's positions are not rotary, and all of such a model. */
 int describe_is_positions(const rhumb_layer_kind *kind);
 int describe_put_positions(cJSON *object, describe_report *report);
 

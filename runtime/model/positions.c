@@ -383,7 +383,8 @@ static void commit(const rhumb_keys_info *info, rhumb_positions *p, char *arena)
 static rhumb_result check_foreign(const rhumb_lookup *l, const rhumb_position_family *family)
 {
     static const char *const objects[] = {"rope_scaling", "rope_parameters"};
-    static const char *const keys[] = {"rope_theta", "rotary_dim", "sliding_window", "alibi"};
+    static const char *const keys[] = {"rope_theta", "rope_scaling",   "rope_parameters",
+                                       "rotary_dim", "sliding_window", "alibi"};
     const rhumb_key *key;
     char have[80];
     size_t i;

@@ -176,8 +176,8 @@ uint32_t rhumb_model_kind_count(const rhumb_model_values *r);
 /* Scheme structs and lists, in bytes. */
 size_t rhumb_model_arena_size(const rhumb_model_values *r);
 
-/* Room in the caller's memory: for `count` kinds, and for `size` bytes in the arena, aligned for any
- * scheme struct. */
+/* Room in the caller's memory: for `count` kinds, and for `size` bytes in the arena, aligned for
+ * any scheme struct. */
 rhumb_result rhumb_model_room(const rhumb_lookup *l, const rhumb_keys_info *info, uint32_t count,
                               size_t size, char **arena);
 
