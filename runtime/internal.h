@@ -33,6 +33,7 @@ static inline uint32_t rhumb_max_u32(uint32_t a, uint32_t b)
     X(CmdBindDescriptorSets)                                                                       \
     X(CmdBindPipeline)                                                                             \
     X(CmdDispatch)                                                                                 \
+    X(CmdPipelineBarrier)                                                                          \
     X(CmdPushConstants)                                                                            \
     X(CreateComputePipelines)                                                                      \
     X(CreateDescriptorPool)                                                                        \
@@ -211,6 +212,29 @@ typedef struct rhumb_terms {
     double epsilon;
 } rhumb_terms;
 
+/* How a learned table is resampled. */
+typedef struct rhumb_resampling {
+    uint32_t flags; /* RESIZE_* */
+    uint32_t old_grid[2];
+    uint32_t new_grid[2];
+    uint32_t prefix;
+    uint32_t suffix;
+    int64_t start[2]; /* source coordinate of sample i: start + i step, in 2^-32 */
+    uint64_t step[2];
+    double spread[2]; /* by which the kernel is widened */
+    double cubic;     /* a of the cubic kernel */
+    int32_t index[2][LISTED_SAMPLES]; /* RESIZE_LISTED: coordinate index + fraction */
+    double fraction[2][LISTED_SAMPLES];
+} rhumb_resampling;
+
+/* A bias over continuous coordinates, computed by a small network: for PROJECT. */
+typedef struct rhumb_continuous {
+    uint32_t window[2];
+    double divisor[2]; /* of offsets; 0: the coordinate is 0 */
+    uint32_t hidden;
+    double gain;
+} rhumb_continuous;
+
 typedef struct rhumb_scheme {
     const char *name;
     uint32_t type;
@@ -221,6 +245,10 @@ typedef struct rhumb_scheme {
     /* `info` is complete but for `scale`; views that the scheme wants or cannot use are refused. */
     rhumb_result (*resolve_terms)(const rhumb_context *context, const void *params,
                                   const rhumb_plan_info *info, rhumb_terms *terms);
+    rhumb_result (*resolve_resampling)(const rhumb_context *context, const void *params,
+                                       rhumb_resampling *resampling);
+    rhumb_result (*resolve_continuous)(const rhumb_context *context, const void *params,
+                                       rhumb_continuous *continuous);
 } rhumb_scheme;
 
 /* registry.c. NULL if no scheme struct has this type. */
@@ -243,6 +271,10 @@ typedef enum rhumb_kernel {
     RHUMB_KERNEL_ATTENTION_TILE,
     RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,
     RHUMB_KERNEL_ATTENTION_DECODE,
+    RHUMB_KERNEL_RESIZE,
+    RHUMB_KERNEL_PROJECT,
+    RHUMB_KERNEL_FOLD,
+    RHUMB_KERNEL_CONTINUOUS_BIAS,
     RHUMB_KERNEL_COUNT,
 } rhumb_kernel;
 
@@ -278,6 +310,8 @@ typedef struct rhumb_resolved {
     rhumb_rotary rotary;
     bool has_terms;
     rhumb_terms terms;
+    rhumb_resampling resampling; /* RESIZE */
+    rhumb_continuous continuous; /* PROJECT with a scheme that has one */
     bool has_fast; /* a pipeline of RHUMB_FAST_ALIGNMENT */
     bool has_second;
     rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];

@@ -809,7 +809,9 @@ static inline void rhumb_init_alibi(rhumb_alibi *s)
  * Memory is keys before the segment: q_offset = k_length - q_length. Views: CONTENT_BIAS (u),
  * QUERY_TABLE (A); SINUSOIDAL: POSITION_BIAS (w), or none of it and TABLE_SCALAR = (w - u) . A as
  * PROJECT writes it: then A meets q + u. LEARNED: TABLE_SCALAR (r), A meets q.
- * PROJECT makes A [heads, rows, head_dim] from WEIGHT W_r and the sinusoid of each row's distance.
+ * A [heads, rows, head_dim] is made once for a length: ENCODE writes the sinusoid of each row's
+ * distance (`sinusoidal` with SIN_FIRST and offset -table_zero; INTERLEAVED in Wav2Vec2-Conformer
+ * and ESPnet), PROJECT multiplies it by W_r. plan_properties has table_rows and table_zero.
  */
 typedef enum rhumb_xl_variant {
     RHUMB_XL_SINUSOIDAL = 0,
@@ -819,30 +821,24 @@ typedef enum rhumb_xl_variant {
 
 typedef struct rhumb_transformer_xl {
     RHUMB_HEADER;
-    rhumb_xl_variant variant;     /* default SINUSOIDAL */
-    rhumb_sinusoid_layout layout; /* of PROJECT; default SIN_FIRST. Wav2Vec2-Conformer, ESPnet:
-                                     INTERLEAVED */
-    uint32_t clamp_len;           /* SINUSOIDAL: larger distances count as this one; default 0: none */
-    uint32_t table_rows;          /* LEARNED: required */
-    uint32_t bidirectional;       /* 1: also rows for keys in the future; default 0 */
-    uint32_t folded;              /* SINUSOIDAL: 1 where TABLE_SCALAR stands for w; default 0 */
-    double base;                  /* of PROJECT; default 10000 */
+    rhumb_xl_variant variant; /* default SINUSOIDAL */
+    uint32_t clamp_len;       /* SINUSOIDAL: larger distances count as this one; default 0: none */
+    uint32_t table_rows;      /* LEARNED: required */
+    uint32_t bidirectional;   /* 1: also rows for keys in the future; default 0 */
+    uint32_t folded;          /* SINUSOIDAL: 1 where TABLE_SCALAR stands for w; default 0 */
+    uint32_t padding;
 } rhumb_transformer_xl;
 
 #define RHUMB_TRANSFORMER_XL_FIELDS(FIELD)                                                         \
     FIELD(ENUM, variant)                                                                           \
-    FIELD(ENUM, layout)                                                                            \
     FIELD(U32, clamp_len)                                                                          \
     FIELD(U32, table_rows)                                                                         \
     FIELD(U32, bidirectional)                                                                      \
-    FIELD(U32, folded)                                                                             \
-    FIELD(F64, base)
+    FIELD(U32, folded)
 
 static inline void rhumb_init_transformer_xl(rhumb_transformer_xl *s)
 {
     RHUMB_INIT_HEADER(s, RHUMB_TYPE_TRANSFORMER_XL);
-    s->layout = RHUMB_SINUSOID_SIN_FIRST;
-    s->base = 10000.0;
 }
 
 /* -------------------------------------------------------------------------------------------------
@@ -859,21 +855,18 @@ typedef struct rhumb_xlnet {
     uint32_t flip_half;      /* bi_data: distances of the batch's second half change sign; default 0 */
     uint32_t clamp_len;      /* both signs; default 0: none */
     uint32_t folded;         /* as in rhumb_transformer_xl */
-    double base;             /* of PROJECT; default 10000 */
 } rhumb_xlnet;
 
 #define RHUMB_XLNET_FIELDS(FIELD)                                                                  \
     FIELD(U32, bidirectional)                                                                      \
     FIELD(U32, flip_half)                                                                          \
     FIELD(U32, clamp_len)                                                                          \
-    FIELD(U32, folded)                                                                             \
-    FIELD(F64, base)
+    FIELD(U32, folded)
 
 static inline void rhumb_init_xlnet(rhumb_xlnet *s)
 {
     RHUMB_INIT_HEADER(s, RHUMB_TYPE_XLNET);
     s->bidirectional = 1;
-    s->base = 10000.0;
 }
 
 /* -------------------------------------------------------------------------------------------------
