@@ -87,6 +87,12 @@ rhumb_result rhumb_check_positions(const rhumb_binder *b, uint32_t id, uint32_t 
 /* LENGTHS and STATUS where they are there. */
 rhumb_result rhumb_check_small_views(const rhumb_binder *b, uint32_t batch);
 
+/* tables.c */
+/* Views of the scheme's terms: rows, heads and channels. */
+rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bindings);
+/* Distances of a record, by index, against those that the scheme has rows for. */
+rhumb_result rhumb_check_reach(const rhumb_bindings *bindings, const struct rhumb_push *push);
+
 /* record.c */
 /* Struct protocol, uniform offsets; the operation's own checks come after. */
 rhumb_result rhumb_check_length(const rhumb_bindings *bindings, const char *field, int32_t value,
