@@ -222,7 +222,7 @@ typedef struct rhumb_resampling {
     uint32_t new_grid[2];
     uint32_t prefix;
     uint32_t suffix;
-    int64_t start[2]; /* source coordinate of sample i: start + i step, in 2^-32 */
+    int64_t start[2]; /* source coordinate of sample i: start + i step, in 2^-48 */
     uint64_t step[2];
     double spread[2]; /* by which the kernel is widened */
     double cubic;     /* a of the cubic kernel */
@@ -233,6 +233,8 @@ typedef struct rhumb_resampling {
 /* A bias over continuous coordinates, computed by a small network: for PROJECT. */
 typedef struct rhumb_continuous {
     uint32_t window[2];
+    uint32_t rows;     /* of the table */
+    uint32_t zero;     /* row of offset 0 */
     double divisor[2]; /* of offsets; 0: the coordinate is 0 */
     uint32_t hidden;
     double gain;

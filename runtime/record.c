@@ -113,8 +113,10 @@ rhumb_result rhumb_check_groups(const rhumb_bindings *bindings, uint64_t groups)
 {
     const rhumb_limits *l = &bindings->plan->context->limits;
     uint64_t room = (uint64_t)l->max_workgroups_x * l->max_workgroups_y;
-    /* Invocations are numbered in 32 bits. */
+    /* Invocations are numbered in 32 bits, also those that fill up the last row of groups. */
     uint64_t most = UINT32_MAX / ROTATE_INVOCATIONS;
+    if (most > l->max_workgroups_x)
+        most = most / l->max_workgroups_x * l->max_workgroups_x;
     if (groups <= room && groups <= most)
         return RHUMB_OK;
     return rhumb_fail(bindings->plan->context, RHUMB_ERROR_LIMIT,

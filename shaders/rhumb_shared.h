@@ -88,6 +88,7 @@
 #define RESIZE_ANTIALIAS 2 /* samples beyond the edge are dropped, not repeated */
 #define RESIZE_FLOOR_AT_ZERO 4 /* coordinates before the first sample are the first sample */
 #define RESIZE_LISTED 8    /* coordinates from a list */
+#define RESIZE_COPY 16     /* every row is copied */
 #define LISTED_SAMPLES 256 /* of an axis */
 #define WEIGHT_OUT_IN 0
 #define WEIGHT_IN_OUT 1
@@ -228,7 +229,7 @@ struct rhumb_constants_block {
     RHUMB_FLOAT bias_gain;
     RHUMB_UINT weight_layout;
     RHUMB_UINT padding;
-    /* RESIZE: source coordinate of sample i is start + i step, 32.32 {low, high}; x: rows */
+    /* RESIZE: the source coordinate of sample i is start + i step, in 2^-48 with its sign */
     RHUMB_UVEC4(sample_start, 1); /* {low, high} of rows, {low, high} of columns */
     RHUMB_UVEC4(sample_step, 1);
     RHUMB_UVEC4(axes, 5);    /* ROTARY_AXES: two bits a pair, the row of POSITIONS_Q */

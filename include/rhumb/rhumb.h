@@ -571,7 +571,7 @@ static inline void rhumb_init_plan_info(rhumb_plan_info *s, rhumb_op op)
     if (op == RHUMB_OP_ENCODE || op == RHUMB_OP_RESIZE)
         s->heads = 1;
     if (op == RHUMB_OP_RESIZE)
-        s->max_q_length = 1;
+        s->max_q_length = 1; /* says nothing: the grids do */
     s->kv_heads = RHUMB_SAME;
     s->value_dim = RHUMB_SAME;
     s->max_k_length = RHUMB_SAME;

@@ -607,8 +607,9 @@ static inline void rhumb_init_learned2d(rhumb_learned2d *s)
  * repositories named below.
  *
  * RESIZE. Views: TABLE [prefix + h w + suffix, D] -> Y [prefix + H W + suffix, D]; prefix and suffix
- * rows are copied. Sampling is separable; equal grids give the same bits, unless scale_factor
- * differs. Tables of window biases are images of (2 window - 1) per side with a channel per head.
+ * rows are copied. Sampling is separable; equal grids are a copy in every mode, unless a
+ * scale_factor is other than 0 and 1. Tables of window biases are images of (2 window - 1) per side
+ * with a channel per head. Sides are 1 to 16384; those of GEOMETRIC are odd, the new ones up to 255.
  */
 typedef enum rhumb_resize_mode {
     RHUMB_RESIZE_BICUBIC = 0,   /* ViT, DeiT, DINO, timm, Swin-v1 */
@@ -622,14 +623,16 @@ typedef struct rhumb_resize {
     rhumb_resize_mode mode;   /* default BICUBIC */
     uint32_t antialias;       /* 1: the kernel widens when shrinking, and bicubic has a = -0.5: timm,
                                  DINOv2 with registers. Default 0 */
-    uint32_t align_corners;   /* 1: first and last samples coincide; default 0 */
+    uint32_t align_corners;   /* 1: first and last samples coincide; not with antialias; default 0 */
     uint32_t old_grid[2];     /* h, w; required */
     uint32_t new_grid[2];     /* H, W; required */
     uint32_t prefix_tokens;   /* default 0 */
     uint32_t suffix_tokens;   /* default 0 */
     uint32_t padding;
     double scale_factor[2];   /* per axis: source step 1/scale_factor in place of old/new; DINOv2 has
-                                 (new + 0.1)/old. Default 0: by the grids */
+                                 (new + 0.1)/old. Above (new - 0.5)/old and below (new + 1)/old, so
+                                 that the factor makes this grid. Not with align_corners or
+                                 GEOMETRIC. Default 0: by the grids */
 } rhumb_resize;
 
 #define RHUMB_RESIZE_FIELDS(FIELD)                                                                 \
@@ -964,7 +967,8 @@ static inline void rhumb_init_swin(rhumb_swin *s)
  * Rows, windows and masks as in swin. TABLE is what PROJECT writes, once for a set of weights:
  * bias_gain sigmoid(W2 relu(W1 c + b1)) at the log-spaced coordinates c of each offset. Views of
  * PROJECT: X = W1 [hidden, 2], OFFSET = b1 [hidden], WEIGHT = W2 [heads, hidden], Y = TABLE. ENCODE
- * writes the coordinates themselves: Y [1, 1, rows, 2].
+ * writes the coordinates themselves: Y [1, 1, rows, 2]. PROJECT takes rows and channels from the
+ * scheme: head_dim and max_q_length say nothing there, 1 will do.
  */
 typedef struct rhumb_swin_v2 {
     RHUMB_HEADER;

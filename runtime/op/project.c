@@ -7,11 +7,6 @@
 #define FOLD_VIEWS                                                                                 \
     (BIT(RHUMB_VIEW_TABLE_SCALAR) | BIT(RHUMB_VIEW_CONTENT_BIAS) | BIT(RHUMB_VIEW_POSITION_BIAS))
 
-static uint32_t continuous_rows(const rhumb_continuous *c)
-{
-    return (2 * c->window[0] - 1) * (2 * c->window[1] - 1);
-}
-
 static rhumb_result resolve_continuous(const rhumb_context *context, rhumb_resolved *r)
 {
     const rhumb_header *params = r->info.scheme;
@@ -26,7 +21,11 @@ static rhumb_result resolve_continuous(const rhumb_context *context, rhumb_resol
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "project: views: %s wanted X, WEIGHT, OFFSET and Y, found views 0x%x",
                           scheme->name, r->info.views);
-    r->terms.rows = continuous_rows(&r->continuous);
+    if (r->info.weight_layout != RHUMB_WEIGHT_OUT_IN)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "project: weight_layout: %s wanted OUT_IN, found IN_OUT", scheme->name);
+    r->terms.rows = r->continuous.rows;
+    r->terms.zero = r->continuous.zero;
     r->info.max_q_length = r->terms.rows;
     r->info.head_dim = 1;
     r->info.value_dim = r->continuous.hidden;
@@ -50,6 +49,10 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
                           "project: views: wanted all or none of TABLE_SCALAR, CONTENT_BIAS and "
                           "POSITION_BIAS, found views 0x%x",
                           i->views);
+    if ((i->views & FOLD_VIEWS) && i->dtype[RHUMB_VIEW_TABLE_SCALAR] != RHUMB_F32)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "project: dtype of TABLE_SCALAR: wanted f32, found %s",
+                          rhumb_dtype_name(i->dtype[RHUMB_VIEW_TABLE_SCALAR]));
     rhumb_fill_scale(r);
     return RHUMB_OK;
 }
@@ -85,8 +88,9 @@ static void count_cost(rhumb_resolved *r)
     uint64_t outputs = (uint64_t)i->heads * i->head_dim;
     r->properties.flops = rhumb_saturated_product(outputs * i->max_q_length,
                                                   2 * (uint64_t)i->value_dim);
+    uint64_t x_rows = r->continuous.hidden ? 2 : i->max_q_length;
     r->properties.bytes =
-        (uint64_t)i->max_q_length * i->value_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_X]) +
+        x_rows * i->value_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_X]) +
         outputs * i->value_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_WEIGHT]) +
         outputs * i->max_q_length * rhumb_dtype_size(i->dtype[RHUMB_VIEW_Y]);
 }
@@ -98,7 +102,7 @@ static uint32_t written(const rhumb_plan_info *i)
 
 static uint32_t shared_slot(uint32_t id)
 {
-    return id == RHUMB_VIEW_WEIGHT ? 1 : id == RHUMB_VIEW_Y ? 2 : 0;
+    return id == RHUMB_VIEW_WEIGHT ? 1 : id == RHUMB_VIEW_Y ? 2 : id == RHUMB_VIEW_X ? 3 : 0;
 }
 
 static rhumb_result check_continuous(const rhumb_binder *b)

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#define ONE 4294967296.0 /* 1 in 32.32 fixed point */
-#define MAX_SIDE 16384u  /* of a grid: rows of tables stay below RHUMB_MAX_LENGTH */
+#define ONE 281474976710656.0 /* 1 in 16.48 fixed point */
+#define MAX_SIDE 16384u       /* of a grid: coordinates fit 16 bits with their sign */
 
 static rhumb_result check_grid(const rhumb_context *context, const char *field,
                                const uint32_t grid[2])
@@ -35,19 +35,59 @@ static rhumb_result check(const rhumb_context *context, const rhumb_resize *p)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "resize: prefix_tokens, suffix_tokens: wanted up to %d, found %u and %u",
                           RHUMB_MAX_LENGTH / 2, p->prefix_tokens, p->suffix_tokens);
+    return RHUMB_OK;
+}
+
+/* The grid that a factor makes of the old one is the new grid, but for what rounding does: every
+ * sample then lies inside the source. */
+static rhumb_result check_factors(const rhumb_context *context, const rhumb_resize *p)
+{
     for (uint32_t axis = 0; axis < 2; axis++) {
-        double f = p->scale_factor[axis];
-        if (f != 0.0 && !(f >= 1.0 / MAX_SIDE && f <= MAX_SIDE))
-            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "resize: scale_factor[%u]: wanted 0 or 1/%u to %u, found %g", axis,
-                              MAX_SIDE, MAX_SIDE, f);
-        if (f != 0.0 && (p->align_corners || p->mode == RHUMB_RESIZE_GEOMETRIC))
+        double f = p->scale_factor[axis], old = p->old_grid[axis], wanted = p->new_grid[axis];
+        if (f == 0.0)
+            continue;
+        if (p->align_corners || p->mode == RHUMB_RESIZE_GEOMETRIC)
             return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
                               "resize: scale_factor[%u]: wanted 0 with align_corners and with "
                               "GEOMETRIC, found %g",
                               axis, f);
+        if (!(f * old > wanted - 0.5 && f * old < wanted + 1.0))
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "resize: scale_factor[%u]: wanted 0 or above %g and below %g, for %u "
+                              "from %u, found %g",
+                              axis, (wanted - 0.5) / old, (wanted + 1.0) / old, p->new_grid[axis],
+                              p->old_grid[axis], f);
     }
     return RHUMB_OK;
+}
+
+static rhumb_result check_geometric(const rhumb_context *context, const rhumb_resize *p)
+{
+    if (p->mode != RHUMB_RESIZE_GEOMETRIC)
+        return RHUMB_OK;
+    if (p->antialias || p->align_corners)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "resize: antialias, align_corners: wanted 0 with GEOMETRIC, found %u and "
+                          "%u",
+                          p->antialias, p->align_corners);
+    for (uint32_t axis = 0; axis < 2; axis++)
+        if (p->new_grid[axis] > LISTED_SAMPLES || !(p->new_grid[axis] % 2) ||
+            !(p->old_grid[axis] % 2))
+            return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                              "resize: new_grid: GEOMETRIC wanted odd sides, up to %u, from odd "
+                              "ones, found %u from %u",
+                              LISTED_SAMPLES, p->new_grid[axis], p->old_grid[axis]);
+    return RHUMB_OK;
+}
+
+/* A table that keeps its grid keeps its bits: models leave it alone, whatever their kernel. */
+static bool keeps_grid(const rhumb_resize *p)
+{
+    for (uint32_t axis = 0; axis < 2; axis++)
+        if (p->old_grid[axis] != p->new_grid[axis] ||
+            (p->scale_factor[axis] != 0.0 && p->scale_factor[axis] != 1.0))
+            return false;
+    return true;
 }
 
 static void place_samples(const rhumb_resize *p, uint32_t axis, rhumb_resampling *r)
@@ -111,22 +151,19 @@ static rhumb_result resolve(const rhumb_context *context, const void *params, rh
     RHUMB_TRY(
         rhumb_adopt(context, "resize", "rhumb_resize", params, RHUMB_TYPE_RESIZE, &p, sizeof p));
     RHUMB_TRY(check(context, &p));
+    RHUMB_TRY(check_factors(context, &p));
+    RHUMB_TRY(check_geometric(context, &p));
     bool listed = p.mode == RHUMB_RESIZE_GEOMETRIC;
     r->flags = (p.mode == RHUMB_RESIZE_BICUBIC ? RESIZE_CUBIC : 0) |
                (p.antialias ? RESIZE_ANTIALIAS : 0) | (listed ? RESIZE_LISTED : 0) |
-               (p.mode == RHUMB_RESIZE_BILINEAR && !p.antialias ? RESIZE_FLOOR_AT_ZERO : 0);
+               (p.mode == RHUMB_RESIZE_BILINEAR && !p.antialias ? RESIZE_FLOOR_AT_ZERO : 0) |
+               (keeps_grid(&p) ? RESIZE_COPY : 0);
     r->cubic = p.antialias ? -0.5 : -0.75;
     r->prefix = p.prefix_tokens;
     r->suffix = p.suffix_tokens;
     for (uint32_t axis = 0; axis < 2; axis++) {
         r->old_grid[axis] = p.old_grid[axis];
         r->new_grid[axis] = p.new_grid[axis];
-        if (listed && (p.new_grid[axis] > LISTED_SAMPLES || !(p.new_grid[axis] % 2) ||
-                       !(p.old_grid[axis] % 2)))
-            return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
-                              "resize: new_grid: GEOMETRIC wanted odd sides up to %u, found %u from "
-                              "%u",
-                              LISTED_SAMPLES, p.new_grid[axis], p.old_grid[axis]);
         if (listed)
             place_geometric(&p, axis, r);
         else

@@ -4,7 +4,6 @@
 //
 // Attention may then use q + u for both products: (q + w) . A = (q + u) . A + R. Reads Y as it was
 // stored, rounded to its dtype, as attention will. One invocation makes one number.
-#define RHUMB_IN_PLACE
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
 

@@ -3,13 +3,13 @@
 // RESIZE: Y[p + Y W' + X] = sum over rows j and columns i of the source grid of
 //         k(j - s_y) k(i - s_x) TABLE[p + j W + i] / (sum of k k)
 //
-//   s = start + index * step, in 32.32 fixed point, so that equal grids meet the samples exactly
+//   s = start + index * step, in 16.48 fixed point: exact to 2^-35 up to the last of 16384 samples
 //   k: linear 1 - |u|, or Keys' cubic with a = -0.75 (-0.5 with antialias); widened by `spread`
 //   when shrinking with antialias. Samples beyond the edge repeat it; with antialias they are left
 //   out and the weights sum to 1 by division.
 //
 // TABLE [prefix + h w + suffix, D], Y [prefix + H' W' + suffix, D]; prefix and suffix rows are
-// copied. One invocation makes four channels of a row.
+// copied, and with RESIZE_COPY all of them. One invocation makes four channels of a row.
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
 
@@ -36,10 +36,11 @@ Sample sample_at(uint i, bool columns)
     uint high, low, carry;
     umulExtended(i, step.x, high, low);
     low = uaddCarry(low, start.x, carry);
-    int index = int(high + i * step.y + start.y + carry);
+    high += i * step.y + start.y + carry;
+    int index = int(high) >> 16;
     if ((RESIZE & RESIZE_FLOOR_AT_ZERO) != 0u && index < 0)
         return Sample(0, 0.0);
-    return Sample(index, float(low) * 2.3283064365386963e-10);
+    return Sample(index, float(high << 16 | low >> 16) * 2.3283064365386963e-10);
 }
 
 float kernel_at(float u)
@@ -131,10 +132,9 @@ void main()
     if (row >= constants.prefix_tokens + new_size + constants.suffix_tokens)
         return;
     uint to = y_at(0u, 0u, row) + channel;
-    if (row < constants.prefix_tokens)
-        copy(table_at(0u, 0u, row) + channel, to, n);
-    else if (row >= constants.prefix_tokens + new_size)
-        copy(table_at(0u, 0u, row - new_size + old_size) + channel, to, n);
+    bool before = row < constants.prefix_tokens;
+    if (before || row >= constants.prefix_tokens + new_size || (RESIZE & RESIZE_COPY) != 0u)
+        copy(table_at(0u, 0u, before ? row : row - new_size + old_size) + channel, to, n);
     else
         store(to, resampled(row - constants.prefix_tokens, channel, n), n);
 }
