@@ -91,6 +91,40 @@ static void write_terms(const rhumb_terms *t, struct rhumb_constants_block *bloc
             block->slopes[h / 2][h % 2 * 2 + side] = (float)t->slope[h][side];
 }
 
+static void write_resampling(const rhumb_resampling *s, struct rhumb_constants_block *block)
+{
+    block->prefix_tokens = s->prefix;
+    block->suffix_tokens = s->suffix;
+    block->old_height = s->old_grid[0];
+    block->old_width = s->old_grid[1];
+    block->new_height = s->new_grid[0];
+    block->new_width = s->new_grid[1];
+    block->spread_height = (float)s->spread[0];
+    block->spread_width = (float)s->spread[1];
+    block->cubic = (float)s->cubic;
+    for (uint32_t axis = 0; axis < 2; axis++) {
+        block->sample_start[0][2 * axis] = (uint32_t)(uint64_t)s->start[axis];
+        block->sample_start[0][2 * axis + 1] = (uint32_t)((uint64_t)s->start[axis] >> 32);
+        block->sample_step[0][2 * axis] = (uint32_t)s->step[axis];
+        block->sample_step[0][2 * axis + 1] = (uint32_t)(s->step[axis] >> 32);
+        for (uint32_t i = 0; s->flags & RESIZE_LISTED && i < LISTED_SAMPLES; i++) {
+            uint32_t at = axis * LISTED_SAMPLES + i;
+            block->edges[at / 4][at % 4] = (uint32_t)s->index[axis][i];
+            block->slopes[at / 4][at % 4] = (float)s->fraction[axis][i];
+        }
+    }
+}
+
+static void write_continuous(const rhumb_continuous *c, struct rhumb_constants_block *block)
+{
+    block->window_height = c->window[0];
+    block->window_width = c->window[1];
+    block->spread_height = (float)c->divisor[0];
+    block->spread_width = (float)c->divisor[1];
+    block->hidden = c->hidden;
+    block->bias_gain = (float)c->gain;
+}
+
 rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, uint32_t new_length,
                                    void *memory, size_t size)
 {
@@ -120,6 +154,11 @@ rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, 
     write_terms(&plan->resolved.terms, &block);
     if (plan->resolved.has_encoding)
         rhumb_write_encoding(&plan->resolved.encoding, &block);
+    if (i->op == RHUMB_OP_RESIZE)
+        write_resampling(&plan->resolved.resampling, &block);
+    if (plan->resolved.continuous.hidden)
+        write_continuous(&plan->resolved.continuous, &block);
+    block.weight_layout = (uint32_t)i->weight_layout;
     memcpy(memory, &block, sizeof block);
     return RHUMB_OK;
 }

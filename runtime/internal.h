@@ -33,6 +33,7 @@ static inline uint32_t rhumb_max_u32(uint32_t a, uint32_t b)
     X(CmdBindDescriptorSets)                                                                       \
     X(CmdBindPipeline)                                                                             \
     X(CmdDispatch)                                                                                 \
+    X(CmdPipelineBarrier)                                                                          \
     X(CmdPushConstants)                                                                            \
     X(CreateComputePipelines)                                                                      \
     X(CreateDescriptorPool)                                                                        \
@@ -190,6 +191,9 @@ typedef struct rhumb_terms {
     uint32_t exact;
     uint32_t edge_count;
     uint32_t edges[RHUMB_MAX_EDGES]; /* ascending */
+    uint32_t reach_past;             /* largest distances to the past and to the future that there */
+    uint32_t reach_future;           /*   are rows for; a record that asks for more is refused.
+                                        UINT32_MAX: any */
     bool flip_half;                  /* delta changes sign for the second half of the batch */
     bool key_mirrored;               /* KEY_TABLE's row is that of -delta */
     bool folded;                     /* QUERY_TABLE meets q + u, not q + w */
@@ -248,6 +252,30 @@ typedef struct rhumb_encoding {
     uint32_t axis_parts;
     uint32_t parts;
 } rhumb_encoding;
+/* How a learned table is resampled. */
+typedef struct rhumb_resampling {
+    uint32_t flags; /* RESIZE_* */
+    uint32_t old_grid[2];
+    uint32_t new_grid[2];
+    uint32_t prefix;
+    uint32_t suffix;
+    int64_t start[2]; /* source coordinate of sample i: start + i step, in 2^-48 */
+    uint64_t step[2];
+    double spread[2]; /* by which the kernel is widened */
+    double cubic;     /* a of the cubic kernel */
+    int32_t index[2][LISTED_SAMPLES]; /* RESIZE_LISTED: coordinate index + fraction */
+    double fraction[2][LISTED_SAMPLES];
+} rhumb_resampling;
+
+/* A bias over continuous coordinates, computed by a small network: for PROJECT. */
+typedef struct rhumb_continuous {
+    uint32_t window[2];
+    uint32_t rows;     /* of the table */
+    uint32_t zero;     /* row of offset 0 */
+    double divisor[2]; /* of offsets; 0: the coordinate is 0 */
+    uint32_t hidden;
+    double gain;
+} rhumb_continuous;
 
 typedef struct rhumb_scheme {
     const char *name;
@@ -262,6 +290,10 @@ typedef struct rhumb_scheme {
     /* `info` has sizes and views. */
     rhumb_result (*resolve_encoding)(const rhumb_context *context, const void *params,
                                      const rhumb_plan_info *info, rhumb_encoding *encoding);
+    rhumb_result (*resolve_resampling)(const rhumb_context *context, const void *params,
+                                       rhumb_resampling *resampling);
+    rhumb_result (*resolve_continuous)(const rhumb_context *context, const void *params,
+                                       rhumb_continuous *continuous);
 } rhumb_scheme;
 
 /* registry.c. NULL if no scheme struct has this type. */
@@ -274,22 +306,6 @@ rhumb_result rhumb_resolve_terms(const rhumb_context *context, const void *param
 rhumb_result rhumb_resolve_encoding(const rhumb_context *context, const void *params,
                                     const rhumb_plan_info *info, rhumb_encoding *encoding);
 void rhumb_write_encoding(const rhumb_encoding *encoding, struct rhumb_constants_block *block);
-/* What the blocks of several absolute schemes share. Each names the scheme and the field. */
-rhumb_result rhumb_check_enum(const rhumb_context *context, const char *scheme, const char *field,
-                              uint32_t value, uint32_t last);
-rhumb_result rhumb_check_number(const rhumb_context *context, const char *scheme, const char *field,
-                                double value, double low, double high);
-rhumb_result rhumb_check_grid(const rhumb_context *context, const char *scheme,
-                              const uint32_t grid[2], uint32_t prefix,
-                              const rhumb_plan_info *info);
-rhumb_result rhumb_set_scales(const rhumb_context *context, const char *scheme, double x_scale,
-                              double pe_scale, rhumb_encoding *encoding);
-/* Exponent of a rule over n angles, d channels. */
-long double rhumb_frequency_exponent(rhumb_frequency_rule rule, uint32_t d, uint32_t n);
-/* window_coordinates.c: ENCODE of swin_v2. */
-rhumb_result rhumb_resolve_window_coordinates(const rhumb_context *context, const void *params,
-                                              const rhumb_plan_info *info,
-                                              rhumb_encoding *encoding);
 /* rows.c. A distance's row, or -1. */
 int32_t rhumb_row_of(const rhumb_terms *terms, int32_t delta);
 /* length.c. Frequency of one pair at a length; 0 is the shortest. */
@@ -305,6 +321,10 @@ typedef enum rhumb_kernel {
     RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,
     RHUMB_KERNEL_ATTENTION_DECODE,
     RHUMB_KERNEL_ENCODE,
+    RHUMB_KERNEL_RESIZE,
+    RHUMB_KERNEL_PROJECT,
+    RHUMB_KERNEL_FOLD,
+    RHUMB_KERNEL_CONTINUOUS_BIAS,
     RHUMB_KERNEL_COUNT,
 } rhumb_kernel;
 
@@ -346,6 +366,8 @@ typedef struct rhumb_resolved {
     rhumb_terms terms;
     bool has_encoding;
     rhumb_encoding encoding;
+    rhumb_resampling resampling; /* RESIZE */
+    rhumb_continuous continuous; /* PROJECT with a scheme that has one */
     bool has_fast; /* a pipeline of RHUMB_FAST_ALIGNMENT */
     bool has_second;
     rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];

@@ -19,6 +19,11 @@ static const struct {
     [RHUMB_KERNEL_ATTENTION_DECODE] = {"attention_decode", rhumb_spirv_attention_decode,
                                        sizeof rhumb_spirv_attention_decode},
     [RHUMB_KERNEL_ENCODE] = {"encode", rhumb_spirv_encode, sizeof rhumb_spirv_encode},
+    [RHUMB_KERNEL_RESIZE] = {"resize", rhumb_spirv_resize, sizeof rhumb_spirv_resize},
+    [RHUMB_KERNEL_PROJECT] = {"project", rhumb_spirv_project, sizeof rhumb_spirv_project},
+    [RHUMB_KERNEL_FOLD] = {"fold", rhumb_spirv_fold, sizeof rhumb_spirv_fold},
+    [RHUMB_KERNEL_CONTINUOUS_BIAS] = {"continuous_bias", rhumb_spirv_continuous_bias,
+                                      sizeof rhumb_spirv_continuous_bias},
 };
 
 static rhumb_result compile(rhumb_context *context, const rhumb_pipeline_key *key,

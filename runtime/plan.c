@@ -9,7 +9,8 @@
 const rhumb_operation *rhumb_find_operation(rhumb_op op)
 {
     static const rhumb_operation *const operations[] = {&rhumb_op_rotate, &rhumb_op_attention,
-                                                        &rhumb_op_encode};
+                                                        &rhumb_op_encode, &rhumb_op_resize,
+                                                        &rhumb_op_project};
     for (size_t i = 0; i < COUNT(operations); i++)
         if (operations[i]->op == op)
             return operations[i];
@@ -175,6 +176,24 @@ rhumb_result rhumb_resolve_plan_terms(const rhumb_context *context, const char *
     RHUMB_TRY(rhumb_resolve_terms(context, r->info.scheme, &r->info, &r->terms));
     r->has_terms = true;
     return RHUMB_OK;
+}
+
+rhumb_result rhumb_refuse_rotary(const rhumb_context *context, const char *op,
+                                 const rhumb_plan_info *info)
+{
+    if (!info->rotary)
+        return RHUMB_OK;
+    return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: rotary: wanted NULL, found a struct", op);
+}
+
+rhumb_result rhumb_check_variant(const rhumb_context *context, const char *op,
+                                 const rhumb_plan_info *info)
+{
+    if (info->variant == RHUMB_VARIANT_AUTO || info->variant == RHUMB_VARIANT_GENERIC)
+        return RHUMB_OK;
+    return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                      "%s: variant: wanted RHUMB_VARIANT_AUTO or RHUMB_VARIANT_GENERIC, found %d",
+                      op, (int)info->variant);
 }
 
 void rhumb_fill_scale(rhumb_resolved *r)

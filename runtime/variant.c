@@ -48,11 +48,7 @@ static void set_rotate(rhumb_resolved *r, uint32_t index)
 rhumb_result rhumb_choose_rotate(const rhumb_context *context, rhumb_resolved *r)
 {
     const rhumb_rotary *rotary = &r->rotary;
-    if (r->info.variant != RHUMB_VARIANT_AUTO && r->info.variant != RHUMB_VARIANT_GENERIC)
-        return rhumb_fail(
-            context, RHUMB_ERROR_UNSUPPORTED,
-            "rotate: variant: wanted RHUMB_VARIANT_AUTO or RHUMB_VARIANT_GENERIC, found %d",
-            (int)r->info.variant);
+    RHUMB_TRY(rhumb_check_variant(context, "rotate", &r->info));
     uint32_t run = rotary->pairing == PAIRING_INTERLEAVED ? ROTATE_PAIRS
                                                           : 2 * ROTATE_PAIRS * rotary->segments;
     bool fits = r->info.head_dim % 4 == 0 && rotary->rotary_offset % 4 == 0 &&

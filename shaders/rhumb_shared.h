@@ -23,7 +23,7 @@
 #define RHUMB_MAX_PAIRS 288     /* of a rotary window: RHUMB_MAX_HEAD_DIM / 2 */
 #define TURNS_PER_LIST 144      /* uvec4 of a list of frequencies: RHUMB_MAX_PAIRS / 2 */
 #define RHUMB_MAX_EDGES 1024    /* of a relative scheme's buckets */
-#define RHUMB_MAX_CHANNELS 32768 /* of an encoding: TURNS_RATIO^2 angles, two channels each */
+#define RHUMB_MAX_CHANNELS 32768 /* of embeddings: TURNS_RATIO^2 angles, two channels each */
 #define RHUMB_MAX_OFFSETS 576   /* of an axis of a window: half the words of turns */
 #define RHUMB_MAX_LENGTH 0x40000000 /* rows or keys: differences of indices then fit an int */
 
@@ -98,6 +98,14 @@
 #define SLOPE_FROM_FIRST_KEY 1
 #define SLOPE_FROM_LAST_KEY 2
 #define SLOPE_BY_POSITION 3
+#define RESIZE_CUBIC 1     /* else linear */
+#define RESIZE_ANTIALIAS 2 /* samples beyond the edge are dropped, not repeated */
+#define RESIZE_FLOOR_AT_ZERO 4 /* coordinates before the first sample are the first sample */
+#define RESIZE_LISTED 8    /* coordinates from a list */
+#define RESIZE_COPY 16     /* every row is copied */
+#define LISTED_SAMPLES 256 /* of an axis */
+#define WEIGHT_OUT_IN 0
+#define WEIGHT_IN_OUT 1
 #define APPEND_NONE 0
 #define APPEND_POSITION 1
 #define APPEND_RING 2
@@ -128,7 +136,8 @@
 #define SPEC_ROTARY 12     /* mask of ROTARY_*: what pairs have beside a frequency */
 #define SPEC_TERMS 13      /* TERM_* */
 #define SPEC_APPEND 14     /* rotate: APPEND_* */
-#define SPEC_ENCODING 15   /* encode: ENCODE_* */
+#define SPEC_RESIZE 15     /* resize: RESIZE_* */
+#define SPEC_ENCODING 16   /* encode: ENCODE_* */
 #define SPEC_SLOT 32       /* + view id: descriptor slot */
 #define SPEC_DTYPE 64      /* + view id: dtype */
 #define SPEC_COUNT 96
@@ -144,6 +153,7 @@
 #define ROTATE_INVOCATIONS 128
 #define ROTATE_HEADS 4     /* heads that share one angle */
 #define ROTATE_PAIRS 4     /* pairs of one invocation */
+#define PROJECT_ROWS 4     /* of one invocation */
 #define ROTATE_COPY 8      /* untouched channels of one invocation */
 
 #define ENCODE_INVOCATIONS 128
@@ -239,18 +249,35 @@ struct rhumb_constants_block {
     RHUMB_FLOAT epsilon;     /* cosine attention */
     RHUMB_FLOAT norm_epsilon; /* rotate: norm of rows before rotation */
     RHUMB_FLOAT gain_offset;
+    /* RESIZE, PROJECT */
+    RHUMB_UINT prefix_tokens;
+    RHUMB_UINT suffix_tokens;
+    RHUMB_UINT old_height;
+    RHUMB_UINT old_width;
+    RHUMB_UINT new_height;
+    RHUMB_UINT new_width;
+    RHUMB_FLOAT spread_height; /* by which the kernel is widened */
+    RHUMB_FLOAT spread_width;
+    RHUMB_FLOAT cubic;       /* a of the cubic kernel */
+    RHUMB_UINT hidden;       /* units of the hidden layer of a continuous bias */
+    RHUMB_FLOAT bias_gain;
+    RHUMB_UINT weight_layout;
     RHUMB_UINT padding;
+    /* RESIZE: the source coordinate of sample i is start + i step, in 2^-48 with its sign */
+    RHUMB_UVEC4(sample_start, 1); /* {low, high} of rows, {low, high} of columns */
+    RHUMB_UVEC4(sample_step, 1);
     RHUMB_UVEC4(axes, 5);    /* ROTARY_AXES: two bits a pair, the row of POSITIONS_Q */
     RHUMB_UVEC4(phases, 72); /* ROTARY_PHASES: per pair, 2^32 turns at position 0 */
     RHUMB_VEC4(growth, 72);  /* ROTARY_GROWTH: per pair, log2 of the factor of Q a position */
-    RHUMB_UVEC4(edges, 256); /* of buckets, ascending */
-    RHUMB_VEC4(slopes, 128); /* two heads a vector: {past, future} of each */
+    RHUMB_UVEC4(edges, 256); /* of buckets, ascending. RESIZE with a list: source index of each
+                                sample, rows, then columns from LISTED_SAMPLES on */
+    RHUMB_VEC4(slopes, 128); /* two heads a vector: {past, future} of each. RESIZE with a list: the
+                                fractions beside the indices */
     /* Encodings: rhumb_encoding of the runtime. Flags: ENCODE_FLAG_*. Numbers of three or two words
      * are fixed-point: {fraction of 32 bits, low, high}. */
     RHUMB_FLOAT x_scale;
     RHUMB_FLOAT pe_scale;
     RHUMB_UINT encode_flags;
-    RHUMB_UINT prefix_tokens;
     RHUMB_UINT angles;           /* of an axis */
     RHUMB_UINT channel_step;     /* between the sines of an axis: 1, or 2 with cosines between */
     RHUMB_UINT encoded_channels; /* those from here on are 0 */
@@ -275,6 +302,7 @@ struct rhumb_constants_block {
     RHUMB_UINT scale_low;
     RHUMB_UINT encode_padding_0;
     RHUMB_UINT encode_padding_1;
+    RHUMB_UINT encode_padding_2;
 };
 
 /* Where the views lie; uniform buffer. Per view id: strides of B, H, L and the first element, all

@@ -50,6 +50,7 @@ static void note(tally *t, bool good, const case_result *r, const char *what)
 static void expect_device(tally *t, const golden_name *wanted, const case_result *r)
 {
     char reason[64] = "";
+    double fraction;
 
     if (wanted->reference_only != NULL) {
         snprintf(reason, sizeof reason, "reference only: %s", wanted->reference_only);
@@ -59,8 +60,10 @@ static void expect_device(tally *t, const golden_name *wanted, const case_result
     }
     note(t, r->status == CASE_PASS, r, "must pass");
     note(t, r->device_error <= r->tolerance, r, "the device must have run");
-    if (r->device_error / r->tolerance > t->worst) {
-        t->worst = r->device_error / r->tolerance;
+    /* a case without an error may have a bound of 0 */
+    fraction = r->device_error > 0.0 ? r->device_error / r->tolerance : 0.0;
+    if (fraction > t->worst) {
+        t->worst = fraction;
         snprintf(t->worst_name, sizeof t->worst_name, "%s", r->name);
     }
 }

@@ -65,8 +65,12 @@ static bool is_written(const gpu_operation *operation, rhumb_view_id id)
     case RHUMB_VIEW_O:
     case RHUMB_VIEW_Q_OUT:
     case RHUMB_VIEW_K_OUT:
+    case RHUMB_VIEW_V_OUT:
     case RHUMB_VIEW_STATUS:
+    case RHUMB_VIEW_WORKSPACE:
         return true;
+    case RHUMB_VIEW_TABLE_SCALAR:
+        return operation->info.op == RHUMB_OP_PROJECT;
     case RHUMB_VIEW_Q:
         return rotates && (operation->info.views & RHUMB_VIEW_BIT(RHUMB_VIEW_Q_OUT)) == 0;
     case RHUMB_VIEW_K:

@@ -470,14 +470,19 @@ typedef enum rhumb_op {
      * in float32. A record over a grid encodes all of it: q_length and q_offset stay unset. */
     RHUMB_OP_ENCODE = 3,
     /* Y: a learned table resampled to another grid; plan_info.scheme is a rhumb_resize. Views:
-     * TABLE, Y. */
+     * TABLE {1, 1, rows, head_dim}, Y likewise. The grids say the rows: max_q_length means nothing. */
     RHUMB_OP_RESIZE = 4,
     /* O [1, heads, Lq, Lk] = b, the part of a relative scheme's logits that is free of Q and K. */
     RHUMB_OP_BIAS = 5,
     /* O [B, heads, Lq, Lk] = S, with every positional term, before any mask. With plan_info.rotary
      * Q is rotated when it is loaded, K has been rotated. */
     RHUMB_OP_SCORES = 6,
-    /* Y = X W^T + b: the tables of schemes that project their position embedding. */
+    /* Y = X W^T + b: the tables of schemes that project their position embedding. Views: X [rows,
+     * channels] {1, 1, rows, value_dim}; WEIGHT by plan_info.weight_layout; optional OFFSET (b)
+     * {1, 1, heads, head_dim}; Y {1, heads, rows, head_dim}. With TABLE_SCALAR {1, 1, rows, heads},
+     * CONTENT_BIAS (u) and POSITION_BIAS (w) it also writes (w - u) . Y[h, row]: see
+     * rhumb_transformer_xl. max_q_length rows; value_dim channels of X, up to 32768. With scheme
+     * swin_v2: see rhumb_swin_v2. */
     RHUMB_OP_PROJECT = 7,
 } rhumb_op;
 
@@ -493,6 +498,12 @@ typedef enum rhumb_purpose {
      * whose keys never become stale, and for growing pairs (xpos). */
     RHUMB_PURPOSE_RESCHEDULE = 2,
 } rhumb_purpose;
+
+/* PROJECT: how W lies in memory. */
+typedef enum rhumb_weight_layout {
+    RHUMB_WEIGHT_OUT_IN = 0, /* [heads, head_dim, channels]: {1, heads, head_dim, value_dim} */
+    RHUMB_WEIGHT_IN_OUT = 1, /* [channels, heads, head_dim]: {1, value_dim, heads, head_dim}: XLNet */
+} rhumb_weight_layout;
 
 /* ROTATE: which row of K_OUT and V_OUT takes row a of K and V. */
 typedef enum rhumb_append {
@@ -531,8 +542,7 @@ typedef struct rhumb_plan_info {
     const void *rotary;      /* a rotary scheme struct of rhumb_schemes.h, or NULL. Copied */
     const void *scheme;      /* a relative scheme struct, or NULL for no position; ENCODE: an absolute
                                 one; RESIZE: a rhumb_resize. Copied */
-    uint32_t heads;          /* of Q; 1 or more. ENCODE, RESIZE: 1, the default there; else 0,
-                                which is to be changed */
+    uint32_t heads;          /* of Q; 1 or more. ENCODE, RESIZE: 1, their default */
     uint32_t kv_heads;       /* of K and V; divides heads. Default RHUMB_SAME: as heads */
     uint32_t head_dim;       /* 1 to 576. ENCODE: the channels D, 1 to 32768 */
     uint32_t value_dim;      /* 1 to 576. Default RHUMB_SAME: as head_dim */
@@ -552,6 +562,8 @@ typedef struct rhumb_plan_info {
     float norm_epsilon;                 /* ROTATE with Q_GAIN or K_GAIN; 0 or more; default 1e-6 */
     float gain_offset;                  /* likewise; 1 where the model stores gain - 1 (Gemma);
                                            default 0 */
+    rhumb_weight_layout weight_layout;  /* PROJECT; default OUT_IN */
+    uint32_t padding_end;
 } rhumb_plan_info;
 
 #define RHUMB_SAME UINT32_MAX
@@ -561,7 +573,10 @@ static inline void rhumb_init_plan_info(rhumb_plan_info *s, rhumb_op op)
     uint32_t i;
     RHUMB_INIT_HEADER(s, RHUMB_TYPE_PLAN_INFO);
     s->op = op;
-    s->heads = op == RHUMB_OP_ENCODE || op == RHUMB_OP_RESIZE ? 1 : 0;
+    if (op == RHUMB_OP_ENCODE || op == RHUMB_OP_RESIZE)
+        s->heads = 1;
+    if (op == RHUMB_OP_RESIZE)
+        s->max_q_length = 1; /* says nothing: the grids do */
     s->kv_heads = RHUMB_SAME;
     s->value_dim = RHUMB_SAME;
     s->max_k_length = RHUMB_SAME;

@@ -611,8 +611,9 @@ static inline void rhumb_init_learned2d(rhumb_learned2d *s)
  * repositories named below.
  *
  * RESIZE. Views: TABLE [prefix + h w + suffix, D] -> Y [prefix + H W + suffix, D]; prefix and suffix
- * rows are copied. Sampling is separable; equal grids give the same bits, unless scale_factor
- * differs. Tables of window biases are images of (2 window - 1) per side with a channel per head.
+ * rows are copied. Sampling is separable; equal grids are a copy in every mode, unless a
+ * scale_factor is other than 0 and 1. Tables of window biases are images of (2 window - 1) per side
+ * with a channel per head. Sides are 1 to 16384; those of GEOMETRIC are odd, the new ones up to 255.
  */
 typedef enum rhumb_resize_mode {
     RHUMB_RESIZE_BICUBIC = 0,   /* ViT, DeiT, DINO, timm, Swin-v1 */
@@ -626,14 +627,16 @@ typedef struct rhumb_resize {
     rhumb_resize_mode mode;   /* default BICUBIC */
     uint32_t antialias;       /* 1: the kernel widens when shrinking, and bicubic has a = -0.5: timm,
                                  DINOv2 with registers. Default 0 */
-    uint32_t align_corners;   /* 1: first and last samples coincide; default 0 */
+    uint32_t align_corners;   /* 1: first and last samples coincide; not with antialias; default 0 */
     uint32_t old_grid[2];     /* h, w; required */
     uint32_t new_grid[2];     /* H, W; required */
     uint32_t prefix_tokens;   /* default 0 */
     uint32_t suffix_tokens;   /* default 0 */
     uint32_t padding;
     double scale_factor[2];   /* per axis: source step 1/scale_factor in place of old/new; DINOv2 has
-                                 (new + 0.1)/old. Default 0: by the grids */
+                                 (new + 0.1)/old. Above (new - 0.5)/old and below (new + 1)/old, so
+                                 that the factor makes this grid. Not with align_corners or
+                                 GEOMETRIC. Default 0: by the grids */
 } rhumb_resize;
 
 #define RHUMB_RESIZE_FIELDS(FIELD)                                                                 \
@@ -809,11 +812,17 @@ static inline void rhumb_init_alibi(rhumb_alibi *s)
  * transformer_xl: content and position terms over segments with memory
  * Source: Dai et al., Transformer-XL (arXiv 1901.02860), section 3.3.
  *
- *     S = ((q + u) . k + (q + w) . A[row] + r[row]) s,  row = table_zero + pos_q - pos_k
+ *     S = ((q + u) . k + (q + w) . A[row] + r[row]) s,  row = table_zero + pos_q - pos_k, or
+ *     table_zero - (pos_q - pos_k) with LEARNED; no term where there are no rows for the future
  * Memory is keys before the segment: q_offset = k_length - q_length. Views: CONTENT_BIAS (u),
  * QUERY_TABLE (A); SINUSOIDAL: POSITION_BIAS (w), or none of it and TABLE_SCALAR = (w - u) . A as
  * PROJECT writes it: then A meets q + u. LEARNED: TABLE_SCALAR (r), A meets q.
- * PROJECT makes A [heads, rows, head_dim] from WEIGHT W_r and the sinusoid of each row's distance.
+ * A [heads, rows, head_dim] is made once for a length: ENCODE writes the sinusoid of each row's
+ * distance (`sinusoidal` with SIN_FIRST and offset -table_zero; INTERLEAVED in Wav2Vec2-Conformer
+ * and ESPnet), PROJECT multiplies it by W_r. plan_properties has table_rows and table_zero.
+ * SINUSOIDAL tables have rows for distances 0 to n, n = clamp_len, or without one the larger of the
+ * plan's maximum lengths less one; bidirectional: -n to n. A record without a clamp whose q_offset
+ * leads beyond is LIMIT.
  */
 typedef enum rhumb_xl_variant {
     RHUMB_XL_SINUSOIDAL = 0,
@@ -823,30 +832,24 @@ typedef enum rhumb_xl_variant {
 
 typedef struct rhumb_transformer_xl {
     RHUMB_HEADER;
-    rhumb_xl_variant variant;     /* default SINUSOIDAL */
-    rhumb_sinusoid_layout layout; /* of PROJECT; default SIN_FIRST. Wav2Vec2-Conformer, ESPnet:
-                                     INTERLEAVED */
-    uint32_t clamp_len;           /* SINUSOIDAL: larger distances count as this one; default 0: none */
-    uint32_t table_rows;          /* LEARNED: required */
-    uint32_t bidirectional;       /* 1: also rows for keys in the future; default 0 */
-    uint32_t folded;              /* SINUSOIDAL: 1 where TABLE_SCALAR stands for w; default 0 */
-    double base;                  /* of PROJECT; default 10000 */
+    rhumb_xl_variant variant; /* default SINUSOIDAL */
+    uint32_t clamp_len;       /* SINUSOIDAL: larger distances count as this one; default 0: none */
+    uint32_t table_rows;      /* LEARNED: required */
+    uint32_t bidirectional;   /* 1: also rows for keys in the future; default 0 */
+    uint32_t folded;          /* SINUSOIDAL: 1 where TABLE_SCALAR stands for w; default 0 */
+    uint32_t padding;
 } rhumb_transformer_xl;
 
 #define RHUMB_TRANSFORMER_XL_FIELDS(FIELD)                                                         \
     FIELD(ENUM, variant)                                                                           \
-    FIELD(ENUM, layout)                                                                            \
     FIELD(U32, clamp_len)                                                                          \
     FIELD(U32, table_rows)                                                                         \
     FIELD(U32, bidirectional)                                                                      \
-    FIELD(U32, folded)                                                                             \
-    FIELD(F64, base)
+    FIELD(U32, folded)
 
 static inline void rhumb_init_transformer_xl(rhumb_transformer_xl *s)
 {
     RHUMB_INIT_HEADER(s, RHUMB_TYPE_TRANSFORMER_XL);
-    s->layout = RHUMB_SINUSOID_SIN_FIRST;
-    s->base = 10000.0;
 }
 
 /* -------------------------------------------------------------------------------------------------
@@ -854,8 +857,9 @@ static inline void rhumb_init_transformer_xl(rhumb_transformer_xl *s)
  * Source: Yang et al., XLNet (arXiv 1906.08237), sections 2.4 and 2.5.
  *
  *     S = ((q + u) . k + (q + w) . A[row] + (q + z) . G[same segment ? 0 : 1]) s
- * Views as transformer_xl's SINUSOIDAL; the segment term with SEGMENT_BIAS (z), SEGMENT_TABLE (G),
- * SEGMENTS_Q and SEGMENTS_K, all or none of them; keys of memory have segment 0.
+ * Rows and views as transformer_xl's SINUSOIDAL, on both sides also with flip_half. The segment term
+ * with SEGMENT_BIAS (z), SEGMENT_TABLE (G), SEGMENTS_Q and SEGMENTS_K, all or none of them; keys of
+ * memory have segment 0.
  */
 typedef struct rhumb_xlnet {
     RHUMB_HEADER;
@@ -863,21 +867,18 @@ typedef struct rhumb_xlnet {
     uint32_t flip_half;      /* bi_data: distances of the batch's second half change sign; default 0 */
     uint32_t clamp_len;      /* both signs; default 0: none */
     uint32_t folded;         /* as in rhumb_transformer_xl */
-    double base;             /* of PROJECT; default 10000 */
 } rhumb_xlnet;
 
 #define RHUMB_XLNET_FIELDS(FIELD)                                                                  \
     FIELD(U32, bidirectional)                                                                      \
     FIELD(U32, flip_half)                                                                          \
     FIELD(U32, clamp_len)                                                                          \
-    FIELD(U32, folded)                                                                             \
-    FIELD(F64, base)
+    FIELD(U32, folded)
 
 static inline void rhumb_init_xlnet(rhumb_xlnet *s)
 {
     RHUMB_INIT_HEADER(s, RHUMB_TYPE_XLNET);
     s->bidirectional = 1;
-    s->base = 10000.0;
 }
 
 /* -------------------------------------------------------------------------------------------------
@@ -970,7 +971,8 @@ static inline void rhumb_init_swin(rhumb_swin *s)
  * Rows, windows and masks as in swin. TABLE is what PROJECT writes, once for a set of weights:
  * bias_gain sigmoid(W2 relu(W1 c + b1)) at the log-spaced coordinates c of each offset. Views of
  * PROJECT: X = W1 [hidden, 2], OFFSET = b1 [hidden], WEIGHT = W2 [heads, hidden], Y = TABLE. ENCODE
- * writes the coordinates themselves: Y [1, 1, rows, 2].
+ * writes the coordinates themselves: Y [1, 1, rows, 2]. PROJECT takes rows and channels from the
+ * scheme: head_dim and max_q_length say nothing there, 1 will do.
  */
 typedef struct rhumb_swin_v2 {
     RHUMB_HEADER;

@@ -22,10 +22,8 @@ static rhumb_result check_info(const rhumb_context *context, const rhumb_plan_in
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "encode: value_dim: wanted head_dim %u, found %u", i->head_dim,
                           i->value_dim);
-    if (i->rotary)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "encode: rotary: wanted NULL, found a struct of type %u",
-                          ((const rhumb_header *)i->rotary)->type);
+    RHUMB_TRY(rhumb_refuse_rotary(context, "encode", i));
+    RHUMB_TRY(rhumb_check_variant(context, "encode", i));
     if (i->scale < RHUMB_SCALE_AUTO)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "encode: scale: wanted RHUMB_SCALE_AUTO, as scales are the scheme's, "
@@ -107,11 +105,7 @@ static void set_pipeline(rhumb_resolved *r, uint32_t index)
 
 static rhumb_result choose(const rhumb_context *context, rhumb_resolved *r)
 {
-    if (r->info.variant != RHUMB_VARIANT_AUTO && r->info.variant != RHUMB_VARIANT_GENERIC)
-        return rhumb_fail(
-            context, RHUMB_ERROR_UNSUPPORTED,
-            "encode: variant: wanted RHUMB_VARIANT_AUTO or RHUMB_VARIANT_GENERIC, found %d",
-            (int)r->info.variant);
+    (void)context;
     r->has_fast = vectors_fit(r);
     set_pipeline(r, RHUMB_ANY_ALIGNMENT);
     if (r->has_fast)
@@ -153,7 +147,10 @@ static uint32_t written(const rhumb_plan_info *i)
 
 static uint32_t shared_slot(uint32_t id)
 {
-    return id == RHUMB_VIEW_X ? 1 : id == RHUMB_VIEW_TABLE ? 2 : id == RHUMB_VIEW_COLUMN_TABLE ? 3 : 0;
+    return id == RHUMB_VIEW_X              ? 1
+           : id == RHUMB_VIEW_TABLE        ? 2
+           : id == RHUMB_VIEW_COLUMN_TABLE ? 3
+                                           : 0;
 }
 
 /* ---- Bindings */
@@ -215,21 +212,15 @@ static rhumb_result check_shapes(const rhumb_binder *b, rhumb_bindings *bindings
 }
 
 /* ---- Record */
+/* A grid is encoded whole. */
 static rhumb_result check_dispatch(const rhumb_bindings *bindings, const rhumb_dispatch *d)
 {
-    const rhumb_context *context = bindings->plan->context;
-    bool grid = bindings->plan->resolved.encoding.mask & ENCODE_GRID;
-    if (grid && (d->q_length != RHUMB_UNSET || d->q_offset != RHUMB_UNSET))
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "encode: q_length and q_offset: wanted RHUMB_UNSET, as a grid is encoded "
-                          "whole, found %d and %d",
-                          d->q_length, d->q_offset);
-    if (d->inverse || d->append_position != RHUMB_UNSET)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "encode: inverse and append_position: wanted the defaults, as they mean "
-                          "nothing here, found %u and %d",
-                          d->inverse, d->append_position);
-    return rhumb_check_no_mask(bindings, d);
+    rhumb_dispatch rest = *d;
+    if (bindings->plan->resolved.encoding.mask & ENCODE_GRID)
+        return rhumb_check_defaults(bindings, d);
+    rest.q_length = RHUMB_UNSET;
+    rest.q_offset = RHUMB_UNSET;
+    return rhumb_check_defaults(bindings, &rest);
 }
 
 /* What the host says of positions can be checked before the table is read. LENGTHS overrules what

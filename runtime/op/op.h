@@ -48,7 +48,8 @@ typedef struct rhumb_operation {
                            const rhumb_dispatch *d);
 } rhumb_operation;
 
-extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention, rhumb_op_encode;
+extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention, rhumb_op_encode, rhumb_op_resize,
+    rhumb_op_project;
 
 /* plan.c */
 const rhumb_operation *rhumb_find_operation(rhumb_op op);
@@ -68,6 +69,11 @@ rhumb_result rhumb_resolve_plan_rotary(const rhumb_context *context, const char 
 rhumb_result rhumb_resolve_plan_terms(const rhumb_context *context, const char *op,
                                       rhumb_resolved *r);
 void rhumb_fill_scale(rhumb_resolved *r);
+/* For operations that have no rotation, and one kernel. */
+rhumb_result rhumb_refuse_rotary(const rhumb_context *context, const char *op,
+                                 const rhumb_plan_info *info);
+rhumb_result rhumb_check_variant(const rhumb_context *context, const char *op,
+                                 const rhumb_plan_info *info);
 
 /* variant.c: what every kernel is specialised by. */
 void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_kernel kernel,
@@ -88,6 +94,12 @@ rhumb_result rhumb_check_positions(const rhumb_binder *b, uint32_t id, uint32_t 
 /* LENGTHS and STATUS where they are there. */
 rhumb_result rhumb_check_small_views(const rhumb_binder *b, uint32_t batch);
 
+/* tables.c */
+/* Views of the scheme's terms: rows, heads and channels. */
+rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bindings);
+/* Distances of a record, by index, against those that the scheme has rows for. */
+rhumb_result rhumb_check_reach(const rhumb_bindings *bindings, const struct rhumb_push *push);
+
 /* record.c */
 /* Struct protocol, uniform offsets; the operation's own checks come after. */
 rhumb_result rhumb_check_length(const rhumb_bindings *bindings, const char *field, int32_t value,
@@ -101,8 +113,12 @@ rhumb_result rhumb_check_window(const rhumb_bindings *bindings, const rhumb_disp
                                 struct rhumb_push *push);
 /* causal, windows and k_length mean nothing to most operations. */
 rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d);
+/* For operations whose lengths follow from their views: everything but the blocks' offsets. */
+rhumb_result rhumb_check_defaults(const rhumb_bindings *bindings, const rhumb_dispatch *d);
 /* Whether so many work groups fit a dispatch. */
 rhumb_result rhumb_check_groups(const rhumb_bindings *bindings, uint64_t groups);
+/* Writes of the dispatch before are seen by the reads and writes of the one after. */
+void rhumb_barrier(VkCommandBuffer command_buffer, const rhumb_bindings *bindings);
 /* One dispatch with push->groups = groups; nothing for 0 groups. */
 void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
                 const rhumb_dispatch *d, VkPipeline pipeline, uint64_t groups,

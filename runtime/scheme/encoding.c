@@ -1,5 +1,5 @@
 /* What absolute schemes share: their resolution, checks, and their part of the constants block. */
-#include "../internal.h"
+#include "encoding.h"
 
 #include <float.h>
 #include <math.h>
@@ -21,15 +21,6 @@ rhumb_result rhumb_resolve_encoding(const rhumb_context *context, const void *pa
     return scheme->resolve_encoding(context, params, info, encoding);
 }
 
-rhumb_result rhumb_check_enum(const rhumb_context *context, const char *scheme, const char *field,
-                              uint32_t value, uint32_t last)
-{
-    if (value <= last)
-        return RHUMB_OK;
-    return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: %s: wanted 0 to %u, found %d", scheme,
-                      field, last, (int32_t)value);
-}
-
 /* NaN is refused too. */
 rhumb_result rhumb_check_number(const rhumb_context *context, const char *scheme, const char *field,
                                 double value, double low, double high)
@@ -38,6 +29,14 @@ rhumb_result rhumb_check_number(const rhumb_context *context, const char *scheme
         return RHUMB_OK;
     return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: %s: wanted %g to %g, found %g", scheme,
                       field, low, high, value);
+}
+
+rhumb_result rhumb_check_base(const rhumb_context *context, const char *scheme, double base)
+{
+    if (isfinite(base) && base > 1)
+        return RHUMB_OK;
+    return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                      "%s: base: wanted a finite number above 1, found %g", scheme, base);
 }
 
 rhumb_result rhumb_check_grid(const rhumb_context *context, const char *scheme,

@@ -1,12 +1,12 @@
 /* learned: which row of the table serves which position. */
-#include "../internal.h"
+#include "encoding.h"
 
 static rhumb_result check(const rhumb_context *context, const rhumb_learned *p)
 {
-    RHUMB_TRY(rhumb_check_enum(context, "learned", "out_of_range", (uint32_t)p->out_of_range,
-                               RHUMB_OUT_OF_RANGE_ZERO));
-    RHUMB_TRY(rhumb_check_enum(context, "learned", "clamp_negative", p->clamp_negative, 1));
-    RHUMB_TRY(rhumb_check_enum(context, "learned", "normalize", p->normalize, 1));
+    RHUMB_TRY(rhumb_check_enum(context, "learned", "out_of_range", "rhumb_out_of_range",
+                               (uint32_t)p->out_of_range, RHUMB_OUT_OF_RANGE_ZERO));
+    RHUMB_TRY(rhumb_check_range(context, "learned", "clamp_negative", p->clamp_negative, 0, 1));
+    RHUMB_TRY(rhumb_check_range(context, "learned", "normalize", p->normalize, 0, 1));
     if (p->offset >= -RHUMB_MAX_LENGTH && p->offset <= RHUMB_MAX_LENGTH)
         return RHUMB_OK;
     return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "learned: offset: wanted %d to %d, found %d",

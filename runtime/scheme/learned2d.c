@@ -1,17 +1,17 @@
 /* learned2d: tables over a grid, whole or by rows and columns. */
-#include "../internal.h"
+#include "encoding.h"
 
 static rhumb_result check(const rhumb_context *context, const rhumb_learned2d *p,
                           const rhumb_plan_info *info)
 {
     const char *name = "learned2d";
-    RHUMB_TRY(
-        rhumb_check_enum(context, name, "form", (uint32_t)p->form, RHUMB_LEARNED2D_SUM));
-    RHUMB_TRY(
-        rhumb_check_enum(context, name, "order", (uint32_t)p->order, RHUMB_AXIS_COLUMN_FIRST));
-    RHUMB_TRY(
-        rhumb_check_enum(context, name, "output", (uint32_t)p->output, RHUMB_OUTPUT_IMAGE));
-    RHUMB_TRY(rhumb_check_enum(context, name, "table_has_prefix", p->table_has_prefix, 1));
+    RHUMB_TRY(rhumb_check_enum(context, name, "form", "rhumb_learned2d_form", (uint32_t)p->form,
+                               RHUMB_LEARNED2D_SUM));
+    RHUMB_TRY(rhumb_check_enum(context, name, "order", "rhumb_axis_order", (uint32_t)p->order,
+                               RHUMB_AXIS_COLUMN_FIRST));
+    RHUMB_TRY(rhumb_check_enum(context, name, "output", "rhumb_grid_output", (uint32_t)p->output,
+                               RHUMB_OUTPUT_IMAGE));
+    RHUMB_TRY(rhumb_check_range(context, name, "table_has_prefix", p->table_has_prefix, 0, 1));
     if (p->output == RHUMB_OUTPUT_IMAGE && p->prefix_tokens)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "learned2d: output: an image wanted no prefix_tokens, found %u",

@@ -1,5 +1,5 @@
 /* sinusoidal: where the sines and cosines of a position go, and their frequencies. */
-#include "../internal.h"
+#include "encoding.h"
 
 #include <math.h>
 
@@ -45,15 +45,14 @@ static rhumb_result check_list(const rhumb_context *context, const rhumb_sinusoi
 
 static rhumb_result check(const rhumb_context *context, const rhumb_sinusoidal *p, uint32_t d)
 {
-    RHUMB_TRY(rhumb_check_enum(context, "sinusoidal", "layout", (uint32_t)p->layout,
-                               RHUMB_SINUSOID_COS_FIRST));
-    RHUMB_TRY(rhumb_check_enum(context, "sinusoidal", "frequency", (uint32_t)p->frequency,
-                               RHUMB_FREQUENCY_ENDPOINT));
-    RHUMB_TRY(rhumb_check_enum(context, "sinusoidal", "odd", (uint32_t)p->odd,
+    const char *name = "sinusoidal";
+    RHUMB_TRY(rhumb_check_enum(context, name, "layout", "rhumb_sinusoid_layout",
+                               (uint32_t)p->layout, RHUMB_SINUSOID_COS_FIRST));
+    RHUMB_TRY(rhumb_check_enum(context, name, "frequency", "rhumb_frequency_rule",
+                               (uint32_t)p->frequency, RHUMB_FREQUENCY_ENDPOINT));
+    RHUMB_TRY(rhumb_check_enum(context, name, "odd", "rhumb_sinusoid_odd", (uint32_t)p->odd,
                                RHUMB_SINUSOID_ODD_CUT));
-    if (!isfinite(p->base) || p->base <= 1)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "sinusoidal: base: wanted a finite number above 1, found %g", p->base);
+    RHUMB_TRY(rhumb_check_base(context, name, p->base));
     return check_odd(context, p, d);
 }
 

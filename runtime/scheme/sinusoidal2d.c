@@ -1,26 +1,24 @@
 /* sinusoidal2d: the channels of two axes, and the coordinates of a grid. */
-#include "../internal.h"
-
-#include <math.h>
+#include "encoding.h"
 
 static rhumb_result check_enums(const rhumb_context *context, const rhumb_sinusoidal2d *p)
 {
     const struct {
-        const char *field;
+        const char *field, *type;
         uint32_t value, last;
     } rows[] = {
-        {"order", (uint32_t)p->order, RHUMB_AXIS_COLUMN_FIRST},
-        {"layout", (uint32_t)p->layout, RHUMB_GRID_SIN_COS},
-        {"frequency", (uint32_t)p->frequency, RHUMB_FREQUENCY_ENDPOINT},
-        {"tokens", (uint32_t)p->tokens, RHUMB_TOKENS_COLUMN_MAJOR},
-        {"coordinates", (uint32_t)p->coordinates, RHUMB_COORDINATES_VALID},
-        {"output", (uint32_t)p->output, RHUMB_OUTPUT_IMAGE},
-        {"normalize", p->normalize, 1},
+        {"order", "rhumb_axis_order", (uint32_t)p->order, RHUMB_AXIS_COLUMN_FIRST},
+        {"layout", "rhumb_grid_layout", (uint32_t)p->layout, RHUMB_GRID_SIN_COS},
+        {"frequency", "rhumb_frequency_rule", (uint32_t)p->frequency, RHUMB_FREQUENCY_ENDPOINT},
+        {"tokens", "rhumb_token_order", (uint32_t)p->tokens, RHUMB_TOKENS_COLUMN_MAJOR},
+        {"coordinates", "rhumb_grid_coordinates", (uint32_t)p->coordinates,
+         RHUMB_COORDINATES_VALID},
+        {"output", "rhumb_grid_output", (uint32_t)p->output, RHUMB_OUTPUT_IMAGE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        RHUMB_TRY(rhumb_check_enum(context, "sinusoidal2d", rows[i].field, rows[i].value,
-                                   rows[i].last));
-    return RHUMB_OK;
+        RHUMB_TRY(rhumb_check_enum(context, "sinusoidal2d", rows[i].field, rows[i].type,
+                                   rows[i].value, rows[i].last));
+    return rhumb_check_range(context, "sinusoidal2d", "normalize", p->normalize, 0, 1);
 }
 
 #define MOST_COORDINATE 65536.0
@@ -29,9 +27,7 @@ static rhumb_result check_numbers(const rhumb_context *context, const rhumb_sinu
 {
     const char *name = "sinusoidal2d";
     const double most = RHUMB_MAX_LENGTH;
-    if (!isfinite(p->base) || p->base <= 1)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "sinusoidal2d: base: wanted a finite number above 1, found %g", p->base);
+    RHUMB_TRY(rhumb_check_base(context, name, p->base));
     RHUMB_TRY(
         rhumb_check_number(context, name, "coordinate_start", p->coordinate_start, -most, most));
     RHUMB_TRY(rhumb_check_number(context, name, "coordinate_scale", p->coordinate_scale,
