@@ -18,6 +18,7 @@ static const struct {
                                               sizeof rhumb_spirv_attention_tile_subgroup},
     [RHUMB_KERNEL_ATTENTION_DECODE] = {"attention_decode", rhumb_spirv_attention_decode,
                                        sizeof rhumb_spirv_attention_decode},
+    [RHUMB_KERNEL_ENCODE] = {"encode", rhumb_spirv_encode, sizeof rhumb_spirv_encode},
     [RHUMB_KERNEL_RESIZE] = {"resize", rhumb_spirv_resize, sizeof rhumb_spirv_resize},
     [RHUMB_KERNEL_PROJECT] = {"project", rhumb_spirv_project, sizeof rhumb_spirv_project},
     [RHUMB_KERNEL_FOLD] = {"fold", rhumb_spirv_fold, sizeof rhumb_spirv_fold},

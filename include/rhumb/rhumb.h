@@ -409,7 +409,7 @@ typedef enum rhumb_view_id {
  * The offset is a multiple of the dtype's size, any multiple. Every element lies inside the buffer,
  * and so does the whole 4-byte word that holds it. Elements between rows are never touched. A
  * written view does not overlap itself, and shares no 4-byte word with a view that is read unless
- * it is that view. */
+ * it is that view: ENCODE's Y may be its X. */
 typedef struct rhumb_view {
     RHUMB_HEADER;
     rhumb_view_id id;
@@ -464,7 +464,10 @@ typedef enum rhumb_op {
      *   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment])
      *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q */
     RHUMB_OP_ATTENTION = 2,
-    /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. */
+    /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. Views: Y,
+     * optional X, and those of the scheme's block. Y [B, 1, L, D], over a grid also [B, D, H, W]; X
+     * has Y's shape and may be Y, in place: the same VkBuffer, offset, strides and dtype. Computes
+     * in float32. A record over a grid encodes all of it: q_length and q_offset stay unset. */
     RHUMB_OP_ENCODE = 3,
     /* Y: a learned table resampled to another grid; plan_info.scheme is a rhumb_resize. Views:
      * TABLE {1, 1, rows, head_dim}, Y likewise. The grids say the rows: max_q_length means nothing. */
@@ -537,12 +540,14 @@ typedef struct rhumb_plan_info {
     rhumb_op op;
     rhumb_variant variant;
     const void *rotary;      /* a rotary scheme struct of rhumb_schemes.h, or NULL. Copied */
-    const void *scheme;      /* a relative scheme struct, or NULL for no position. Copied */
+    const void *scheme;      /* a relative scheme struct, or NULL for no position; ENCODE: an absolute
+                                one; RESIZE: a rhumb_resize. Copied */
     uint32_t heads;          /* of Q; 1 or more. ENCODE, RESIZE: 1, their default */
     uint32_t kv_heads;       /* of K and V; divides heads. Default RHUMB_SAME: as heads */
-    uint32_t head_dim;       /* 1 to 576 */
+    uint32_t head_dim;       /* 1 to 576. ENCODE: the channels D, 1 to 32768 */
     uint32_t value_dim;      /* 1 to 576. Default RHUMB_SAME: as head_dim */
-    uint32_t max_q_length;   /* rows that a dispatch may ask for; required */
+    uint32_t max_q_length;   /* rows that a dispatch may ask for; required. ENCODE over a grid:
+                                prefix + H W */
     uint32_t max_k_length;   /* keys likewise. Default RHUMB_SAME: as max_q_length */
     uint32_t views;          /* RHUMB_VIEW_BIT of every view that bindings will have */
     float scale;             /* up to 1e38 in magnitude; default RHUMB_SCALE_AUTO */
@@ -699,7 +704,7 @@ typedef struct rhumb_dispatch {
     uint32_t bindings_offset;  /*   minUniformBufferOffsetAlignment; both default 0 */
     int32_t q_length;          /* rows of Q; default RHUMB_UNSET: as many as the views have */
     int32_t k_length;          /* keys, one number for all batches; default RHUMB_UNSET: likewise */
-    int32_t q_offset;          /* ROTATE: position of row 0; RHUMB_UNSET (default): 0.
+    int32_t q_offset;          /* ROTATE, ENCODE: position of row 0; RHUMB_UNSET (default): 0.
                                   ATTENTION: see mask_order; RHUMB_UNSET: k_length - q_length of
                                   each batch entry (bottom-right); 0: top-left; negative leaves rows
                                   empty; at least -2^30. Also Q's position when it is rotated inside

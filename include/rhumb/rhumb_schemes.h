@@ -382,7 +382,8 @@ typedef enum rhumb_sinusoid_layout {
 typedef enum rhumb_sinusoid_odd {
     RHUMB_SINUSOID_ODD_REFUSED = 0,
     RHUMB_SINUSOID_ODD_ZERO = 1,   /* n = floor(D/2), the last channel is 0: tensor2tensor, fairseq */
-    RHUMB_SINUSOID_ODD_NATIVE = 2, /* ceil(D/2) sines, floor(D/2) cosines, divisor D */
+    RHUMB_SINUSOID_ODD_NATIVE = 2, /* ceil(D/2) sines, floor(D/2) cosines, divisor D; PAPER, and not
+                                      COS_FIRST */
     RHUMB_SINUSOID_ODD_CUT = 3,    /* the table of D + 1 without its last channel */
 } rhumb_sinusoid_odd;
 
@@ -398,8 +399,8 @@ typedef struct rhumb_sinusoidal {
     double base;                    /* > 1; default 10000 */
     double x_scale;                 /* default 1 */
     double pe_scale;                /* default 1 */
-    const double *frequencies;      /* radians per position, one an angle; NULL: by rule. At most
-                                       RHUMB_MAX_LISTED_FREQUENCIES */
+    const double *frequencies;      /* radians per position, below 2 pi in magnitude, one an angle;
+                                       NULL: by rule. At most RHUMB_MAX_LISTED_FREQUENCIES */
 } rhumb_sinusoidal;
 
 #define RHUMB_MAX_LISTED_FREQUENCIES 576
@@ -441,7 +442,7 @@ typedef enum rhumb_out_of_range {
 typedef struct rhumb_learned {
     RHUMB_HEADER;
     rhumb_out_of_range out_of_range; /* default CLAMP */
-    int32_t offset;                  /* default 0 */
+    int32_t offset;                  /* -2^30 to 2^30; default 0 */
     uint32_t clamp_negative;         /* 1: negative positions count as 0, before the offset, and are
                                         in range (x-transformers); default 0 */
     uint32_t normalize;              /* 1: the row is divided by max(its length, 1e-12)
@@ -470,8 +471,8 @@ static inline void rhumb_init_learned(rhumb_learned *s)
  * Source: Carion et al., DETR (arXiv 2005.12872), appendix A.4; He et al., MAE (arXiv 2111.06377).
  *
  * ENCODE over a grid of H x W tokens. Each axis gets axis_dim channels by the rule of `sinusoidal`.
- * Views: Y [B, 1, prefix + H W, D], or [B, D, H, W] with OUTPUT_IMAGE; optional X of the same shape
- * and, with COORDINATES_VALID, VALID. The result is cut or filled with zeros to D channels.
+ * Views: Y [B, 1, prefix + H W, D], or [B, D, H, W] with OUTPUT_IMAGE; optional X of the same shape;
+ * with COORDINATES_VALID, VALID of shape {1, B or 1, H, W}, valid where it is not 0. The result is cut or filled with zeros to D channels.
  */
 typedef enum rhumb_axis_order {
     RHUMB_AXIS_ROW_FIRST = 0,    /* the row coordinate has the first channels: DETR, timm */
@@ -492,7 +493,8 @@ typedef enum rhumb_token_order {
 typedef enum rhumb_grid_coordinates {
     RHUMB_COORDINATES_INDEX = 0, /* coordinate_start + index */
     /* Running sums of VALID along each axis, so 1-based: DETR. With `normalize` they become
-     * (sum + center_offset) / (total + epsilon) * coordinate_scale. */
+     * (sum + center_offset) / (total + epsilon) * coordinate_scale; a quotient by 0 is 0, one above
+     * 2^20 counts as 2^20. */
     RHUMB_COORDINATES_VALID = 1,
 } rhumb_grid_coordinates;
 
@@ -506,19 +508,20 @@ typedef struct rhumb_sinusoidal2d {
     rhumb_axis_order order;             /* default ROW_FIRST */
     rhumb_grid_layout layout;           /* default INTERLEAVED */
     rhumb_frequency_rule frequency;     /* of D = axis_dim; default PAPER */
-    rhumb_token_order tokens;           /* default ROW_MAJOR */
+    rhumb_token_order tokens;           /* default ROW_MAJOR; an image has no other */
     rhumb_grid_coordinates coordinates; /* default INDEX */
     rhumb_grid_output output;           /* default TOKENS */
     uint32_t grid[2];                   /* H, W; required */
     uint32_t axis_dim;                  /* even; default RHUMB_SAME: D/2 */
-    uint32_t prefix_tokens;             /* rows without a position in front: PE is 0; default 0 */
+    uint32_t prefix_tokens;             /* rows without a position in front: PE is 0; default 0, as it
+                                           must be for an image */
     uint32_t normalize;                 /* COORDINATES_VALID; default 0 */
     uint32_t padding;
-    double base;                        /* default 10000; DINO-DETR 20 */
-    double coordinate_start;            /* default 0 */
-    double coordinate_scale;            /* default 2 pi */
-    double epsilon;                     /* default 1e-6 */
-    double center_offset;               /* default 0; Deformable DETR -0.5 */
+    double base;                        /* > 1; default 10000; DINO-DETR 20 */
+    double coordinate_start;            /* COORDINATES_INDEX; default 0 */
+    double coordinate_scale;            /* up to 65536 in magnitude; default 2 pi */
+    double epsilon;                     /* 0 to 65536; default 1e-6 */
+    double center_offset;               /* likewise in magnitude; default 0; Deformable DETR -0.5 */
     double x_scale;                     /* default 1 */
     double pe_scale;                    /* default 1 */
 } rhumb_sinusoidal2d;
@@ -558,8 +561,8 @@ static inline void rhumb_init_sinusoidal2d(rhumb_sinusoidal2d *s)
  * Source: Dosovitskiy et al., ViT (arXiv 2010.11929), section 3.1; Carion et al., DETR
  * (arXiv 2005.12872) for rows and columns.
  *
- * ENCODE: y = x_scale x + pe_scale PE. Views: TABLE, Y; COLUMN_TABLE with the row/column forms;
- * optional X. A table of another grid is resampled first, by RESIZE.
+ * ENCODE: y = x_scale x + pe_scale PE. Views: TABLE, Y; COLUMN_TABLE with the row/column forms, whose
+ * tables may have more rows and columns than the grid; optional X. A table of another grid is resampled first, by RESIZE.
  */
 typedef enum rhumb_learned2d_form {
     RHUMB_LEARNED2D_FULL = 0,   /* TABLE [prefix + H W, D], row-major: ViT, DeiT, DINOv2, CLIP */
@@ -574,7 +577,8 @@ typedef struct rhumb_learned2d {
     rhumb_axis_order order;     /* CONCAT; default COLUMN_FIRST */
     rhumb_grid_output output;   /* default TOKENS */
     uint32_t grid[2];           /* H, W; required */
-    uint32_t prefix_tokens;     /* class and register tokens in front; default 0 */
+    uint32_t prefix_tokens;     /* class and register tokens in front; default 0, as it must be for an
+                                   image */
     uint32_t table_has_prefix;  /* FULL: 1 where the table has rows for the prefix; 0 where they get
                                    nothing added (DeiT-III, registers). Default 1 */
     uint32_t padding;

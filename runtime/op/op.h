@@ -33,6 +33,11 @@ typedef struct rhumb_operation {
     rhumb_result (*choose)(const rhumb_context *context, rhumb_resolved *r);
     void (*count_cost)(rhumb_resolved *r);
     uint32_t (*written)(const rhumb_plan_info *info); /* views */
+    /* Views that are read and may be the one that is written, exactly: the same bytes, strides and
+     * dtype. */
+    uint32_t in_place;
+    /* Names and shapes of views in messages, where they are others than rhumb_view_rules'. */
+    const rhumb_view_rule *rules; /* RHUMB_VIEW_COUNT, by id; or NULL */
     /* Descriptor of a view where the device has fewer than there are views: 0 is the one that all
      * small views share. */
     uint32_t (*shared_slot)(uint32_t id);
@@ -43,7 +48,7 @@ typedef struct rhumb_operation {
                            const rhumb_dispatch *d);
 } rhumb_operation;
 
-extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention, rhumb_op_resize,
+extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention, rhumb_op_encode, rhumb_op_resize,
     rhumb_op_project;
 
 /* plan.c */
@@ -51,6 +56,8 @@ const rhumb_operation *rhumb_find_operation(rhumb_op op);
 rhumb_result rhumb_check_range(const rhumb_context *context, const char *op, const char *field,
                                uint32_t value, uint32_t low, uint32_t high);
 const char *rhumb_view_name(uint32_t id);
+/* What an operation calls a view. */
+const rhumb_view_rule *rhumb_rule_of(const rhumb_operation *o, uint32_t id);
 /* Adds to plan_properties.reason. */
 void rhumb_add_reason(rhumb_resolved *r, const char *text);
 uint64_t rhumb_saturated_product(uint64_t a, uint64_t b);

@@ -1,5 +1,5 @@
 /* swin_v2: the windows of swin, a table made by a small network, cosine attention. */
-#include "terms.h"
+#include "encoding.h"
 
 static rhumb_result check(const rhumb_context *context, const rhumb_swin_v2 *p)
 {
@@ -76,9 +76,18 @@ static rhumb_result resolve_continuous(const rhumb_context *context, const void 
     return RHUMB_OK;
 }
 
+static rhumb_result resolve_encoding(const rhumb_context *context, const void *params,
+                                     const rhumb_plan_info *info, rhumb_encoding *encoding)
+{
+    rhumb_continuous continuous = {0};
+    RHUMB_TRY(resolve_continuous(context, params, &continuous));
+    return rhumb_set_window_coordinates(context, "swin_v2", &continuous, info, encoding);
+}
+
 const rhumb_scheme rhumb_scheme_swin_v2 = {
     .name = "swin_v2",
     .type = RHUMB_TYPE_SWIN_V2,
     .resolve_terms = resolve,
     .resolve_continuous = resolve_continuous,
+    .resolve_encoding = resolve_encoding,
 };
