@@ -234,6 +234,9 @@ rhumb_result rhumb_resolve_terms(const rhumb_context *context, const void *param
                                  const rhumb_plan_info *info, rhumb_terms *terms);
 /* rows.c. A distance's row, or -1. */
 int32_t rhumb_row_of(const rhumb_terms *terms, int32_t delta);
+/* window.c, with TERM_WINDOW. Tokens of a window, and windows of a batch entry. */
+uint32_t rhumb_window_tokens(const rhumb_terms *terms);
+uint32_t rhumb_window_count(const rhumb_terms *terms);
 /* length.c. Frequency of one pair at a length; 0 is the shortest. */
 long double rhumb_frequency_at(const rhumb_rotary *rotary, uint32_t pair, uint32_t length);
 /* Whether any frequency differs between the two lengths. */
@@ -246,6 +249,7 @@ typedef enum rhumb_kernel {
     RHUMB_KERNEL_ATTENTION_TILE,
     RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,
     RHUMB_KERNEL_ATTENTION_DECODE,
+    RHUMB_KERNEL_BIAS,
     RHUMB_KERNEL_COUNT,
 } rhumb_kernel;
 

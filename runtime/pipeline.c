@@ -18,6 +18,7 @@ static const struct {
                                               sizeof rhumb_spirv_attention_tile_subgroup},
     [RHUMB_KERNEL_ATTENTION_DECODE] = {"attention_decode", rhumb_spirv_attention_decode,
                                        sizeof rhumb_spirv_attention_decode},
+    [RHUMB_KERNEL_BIAS] = {"bias", rhumb_spirv_bias, sizeof rhumb_spirv_bias},
 };
 
 static rhumb_result compile(rhumb_context *context, const rhumb_pipeline_key *key,
