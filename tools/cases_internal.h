@@ -103,5 +103,12 @@ int case_run_rope(case_file *c);
 int case_run_xpos(case_file *c);
 int case_run_rope2d(case_file *c);
 int case_run_mrope(case_file *c);
+int case_run_shaw(case_file *c);
+int case_run_music(case_file *c);
+int case_run_t5(case_file *c);
+int case_run_alibi(case_file *c);
+int case_run_transformer_xl(case_file *c);
+int case_run_xlnet(case_file *c);
+int case_run_deberta(case_file *c);
 
 #endif
