@@ -27,10 +27,10 @@ typedef struct scheme_row {
 
 /* All schemes of README.md. */
 static const scheme_row schemes[] = {
-    {"sinusoidal", NULL},
-    {"learned", NULL},
-    {"sinusoidal2d", NULL},
-    {"learned2d", NULL},
+    {"sinusoidal", case_run_sinusoidal},
+    {"learned", case_run_learned},
+    {"sinusoidal2d", case_run_sinusoidal2d},
+    {"learned2d", case_run_learned2d},
     {"shaw", case_run_shaw},
     {"music_transformer", case_run_music},
     {"t5", case_run_t5},
@@ -42,8 +42,8 @@ static const scheme_row schemes[] = {
     {"xpos", case_run_xpos},
     {"rope2d", case_run_rope2d},
     {"mrope", case_run_mrope},
-    {"swin", NULL},
-    {"swin_v2", NULL},
+    {"swin", case_run_swin},
+    {"swin_v2", case_run_swin_v2},
 };
 
 static const char *const ops[] = {
