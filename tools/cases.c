@@ -27,15 +27,23 @@ typedef struct scheme_row {
 
 /* All schemes of README.md. */
 static const scheme_row schemes[] = {
-    {"sinusoidal", NULL},    {"learned", NULL},
-    {"sinusoidal2d", NULL},  {"learned2d", NULL},
-    {"shaw", NULL},          {"music_transformer", NULL},
-    {"t5", NULL},            {"alibi", NULL},
-    {"transformer_xl", NULL}, {"xlnet", NULL},
-    {"deberta", NULL},       {"rope", case_run_rope},
-    {"xpos", case_run_xpos}, {"rope2d", case_run_rope2d},
-    {"mrope", case_run_mrope}, {"swin", NULL},
-    {"swin_v2", NULL},
+    {"sinusoidal", case_run_sinusoidal},
+    {"learned", case_run_learned},
+    {"sinusoidal2d", case_run_sinusoidal2d},
+    {"learned2d", case_run_learned2d},
+    {"shaw", case_run_shaw},
+    {"music_transformer", case_run_music},
+    {"t5", case_run_t5},
+    {"alibi", case_run_alibi},
+    {"transformer_xl", case_run_transformer_xl},
+    {"xlnet", case_run_xlnet},
+    {"deberta", case_run_deberta},
+    {"rope", case_run_rope},
+    {"xpos", case_run_xpos},
+    {"rope2d", case_run_rope2d},
+    {"mrope", case_run_mrope},
+    {"swin", case_run_swin},
+    {"swin_v2", case_run_swin_v2},
 };
 
 static const char *const ops[] = {

@@ -63,6 +63,9 @@ bool case_listed(const char *values, const char *text);
 /* A size among the case's parameters, from `least` to 2^20. */
 int case_size(case_file *c, const char *key, double absent, double least, uint32_t *value);
 
+/* Two numbers of a list of numbers, each from `least` to 2^20; both untouched if it is absent. */
+int case_pair(case_file *c, const char *key, double least, double *first, double *second);
+
 /* ------------------------------------------------------------------------------------------------
  * Tensors
  */
@@ -103,5 +106,18 @@ int case_run_rope(case_file *c);
 int case_run_xpos(case_file *c);
 int case_run_rope2d(case_file *c);
 int case_run_mrope(case_file *c);
+int case_run_shaw(case_file *c);
+int case_run_music(case_file *c);
+int case_run_t5(case_file *c);
+int case_run_alibi(case_file *c);
+int case_run_transformer_xl(case_file *c);
+int case_run_xlnet(case_file *c);
+int case_run_deberta(case_file *c);
+int case_run_sinusoidal(case_file *c);
+int case_run_learned(case_file *c);
+int case_run_sinusoidal2d(case_file *c);
+int case_run_learned2d(case_file *c);
+int case_run_swin(case_file *c);
+int case_run_swin_v2(case_file *c);
 
 #endif

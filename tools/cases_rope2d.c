@@ -143,23 +143,6 @@ static int read_variant(case_file *c, plane_case *t)
     return read_axes(c, t);
 }
 
-/* Two numbers above 0 of a list; 0 and the numbers untouched if it is absent. */
-static int read_pair(case_file *c, const char *key, double *first, double *second)
-{
-    const cJSON *list = case_param(c->params, key);
-
-    if (list == NULL)
-        return 0;
-    if (cJSON_GetArraySize(list) != 2)
-        return case_fail(c, "params.%s: wanted 2 numbers, got %d", key, cJSON_GetArraySize(list));
-    *first = cJSON_GetArrayItem(list, 0)->valuedouble;
-    *second = cJSON_GetArrayItem(list, 1)->valuedouble;
-    if (!(*first >= 1.0 && *first <= 1048576.0) || !(*second >= 1.0 && *second <= 1048576.0))
-        return case_fail(c, "params.%s: wanted numbers of 1 or more, got %g, %g", key, *first,
-                         *second);
-    return 0;
-}
-
 static int read_grid(case_file *c, plane_case *t)
 {
     const char *name = t->variant->name, *normalise = case_string(c->params, "normalize_coords");
@@ -167,8 +150,8 @@ static int read_grid(case_file *c, plane_case *t)
     const bool dino = strcmp(name, "dinov3") == 0;
     double height = 0.0, width = 0.0;
 
-    if (read_pair(c, "grid", &height, &width) != 0 ||
-        read_pair(c, "grid_xy", &width, &height) != 0)
+    if (case_pair(c, "grid", 1.0, &height, &width) != 0 ||
+        case_pair(c, "grid_xy", 1.0, &width, &height) != 0)
         return -1;
     t->grid.height = (uint32_t)height;
     t->grid.width = (uint32_t)width;
@@ -178,7 +161,7 @@ static int read_grid(case_file *c, plane_case *t)
         t->grid.rule = REF_GRID_ENDS;
     } else if (timm) {
         t->grid.offset += case_number(c->params, "grid_offset", 0.0);
-        if (read_pair(c, "ref_feat_shape", &t->grid.reference[0], &t->grid.reference[1]) != 0)
+        if (case_pair(c, "ref_feat_shape", 1.0, &t->grid.reference[0], &t->grid.reference[1]) != 0)
             return -1;
     } else if (dino) {
         t->grid.rule = REF_GRID_CENTRES;

@@ -86,6 +86,22 @@ int case_size(case_file *c, const char *key, double absent, double least, uint32
     return 0;
 }
 
+int case_pair(case_file *c, const char *key, double least, double *first, double *second)
+{
+    const cJSON *list = case_param(c->params, key);
+
+    if (list == NULL)
+        return 0;
+    if (cJSON_GetArraySize(list) != 2)
+        return case_fail(c, "params.%s: wanted 2 numbers, got %d", key, cJSON_GetArraySize(list));
+    *first = cJSON_GetArrayItem(list, 0)->valuedouble;
+    *second = cJSON_GetArrayItem(list, 1)->valuedouble;
+    if (!(*first >= least && *first <= 1048576.0) || !(*second >= least && *second <= 1048576.0))
+        return case_fail(c, "params.%s: wanted numbers of %g or more, got %g, %g", key, least,
+                         *first, *second);
+    return 0;
+}
+
 bool case_listed(const char *values, const char *text)
 {
     const size_t length = strlen(text);
