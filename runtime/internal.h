@@ -33,6 +33,7 @@ static inline uint32_t rhumb_max_u32(uint32_t a, uint32_t b)
     X(CmdBindDescriptorSets)                                                                       \
     X(CmdBindPipeline)                                                                             \
     X(CmdDispatch)                                                                                 \
+    X(CmdPipelineBarrier)                                                                          \
     X(CmdPushConstants)                                                                            \
     X(CreateComputePipelines)                                                                      \
     X(CreateDescriptorPool)                                                                        \
@@ -243,6 +244,8 @@ typedef enum rhumb_kernel {
     RHUMB_KERNEL_ATTENTION_TILE,
     RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,
     RHUMB_KERNEL_ATTENTION_DECODE,
+    RHUMB_KERNEL_SCORES,
+    RHUMB_KERNEL_SOFTMAX_VALUES,
     RHUMB_KERNEL_COUNT,
 } rhumb_kernel;
 
@@ -282,6 +285,7 @@ typedef struct rhumb_resolved {
     bool has_second;
     rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];
     uint32_t rows_per_group[RHUMB_PLAN_PIPELINES];
+    uint32_t rows_per_block; /* of a batch entry, that WORKSPACE has room for */
     rhumb_plan_properties properties;
 } rhumb_resolved;
 
@@ -329,6 +333,7 @@ struct rhumb_bindings {
     uint32_t batch;
     uint32_t q_length; /* rows and keys of the views */
     uint32_t k_length;
+    bool mask_of_one_key; /* MASK has one element for all keys of a row */
     struct rhumb_bindings_block block;
 };
 

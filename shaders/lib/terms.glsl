@@ -34,6 +34,12 @@ uint edges_up_to(uint a)
     return low;
 }
 
+// delta as tables see it: it changes sign for the second half of the batch where the scheme says so.
+int table_distance(uint b, int delta)
+{
+    return has_flag(TERM_FLAG_FLIP_HALF) && 2u * b >= push.batch ? -delta : delta;
+}
+
 int row_of(int delta)
 {
     if (delta < constants.none_below || delta > constants.none_above)
