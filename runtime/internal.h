@@ -191,6 +191,9 @@ typedef struct rhumb_terms {
     uint32_t exact;
     uint32_t edge_count;
     uint32_t edges[RHUMB_MAX_EDGES]; /* ascending */
+    uint32_t reach_past;             /* largest distances to the past and to the future that there */
+    uint32_t reach_future;           /*   are rows for; a record that asks for more is refused.
+                                        UINT32_MAX: any */
     bool flip_half;                  /* delta changes sign for the second half of the batch */
     bool key_mirrored;               /* KEY_TABLE's row is that of -delta */
     bool folded;                     /* QUERY_TABLE meets q + u, not q + w */

@@ -805,11 +805,15 @@ static inline void rhumb_init_alibi(rhumb_alibi *s)
  * transformer_xl: content and position terms over segments with memory
  * Source: Dai et al., Transformer-XL (arXiv 1901.02860), section 3.3.
  *
- *     S = ((q + u) . k + (q + w) . A[row] + r[row]) s,  row = table_zero + pos_q - pos_k
+ *     S = ((q + u) . k + (q + w) . A[row] + r[row]) s,  row = table_zero + pos_q - pos_k, or
+ *     table_zero - (pos_q - pos_k) with LEARNED; no term where there are no rows for the future
  * Memory is keys before the segment: q_offset = k_length - q_length. Views: CONTENT_BIAS (u),
  * QUERY_TABLE (A); SINUSOIDAL: POSITION_BIAS (w), or none of it and TABLE_SCALAR = (w - u) . A as
  * PROJECT writes it: then A meets q + u. LEARNED: TABLE_SCALAR (r), A meets q.
  * PROJECT makes A [heads, rows, head_dim] from WEIGHT W_r and the sinusoid of each row's distance.
+ * SINUSOIDAL tables have rows for distances 0 to n, n = clamp_len, or without one the larger of the
+ * plan's maximum lengths less one; bidirectional: -n to n. A record without a clamp whose q_offset
+ * leads beyond is LIMIT.
  */
 typedef enum rhumb_xl_variant {
     RHUMB_XL_SINUSOIDAL = 0,
@@ -850,8 +854,9 @@ static inline void rhumb_init_transformer_xl(rhumb_transformer_xl *s)
  * Source: Yang et al., XLNet (arXiv 1906.08237), sections 2.4 and 2.5.
  *
  *     S = ((q + u) . k + (q + w) . A[row] + (q + z) . G[same segment ? 0 : 1]) s
- * Views as transformer_xl's SINUSOIDAL; the segment term with SEGMENT_BIAS (z), SEGMENT_TABLE (G),
- * SEGMENTS_Q and SEGMENTS_K, all or none of them; keys of memory have segment 0.
+ * Rows and views as transformer_xl's SINUSOIDAL, on both sides also with flip_half. The segment term
+ * with SEGMENT_BIAS (z), SEGMENT_TABLE (G), SEGMENTS_Q and SEGMENTS_K, all or none of them; keys of
+ * memory have segment 0.
  */
 typedef struct rhumb_xlnet {
     RHUMB_HEADER;

@@ -98,6 +98,8 @@ rhumb_result rhumb_check_small_views(const rhumb_binder *b, uint32_t batch);
 /* tables.c */
 /* Views of the scheme's terms: rows, heads and channels. */
 rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bindings);
+/* Distances of a record, by index, against those that the scheme has rows for. */
+rhumb_result rhumb_check_reach(const rhumb_bindings *bindings, const struct rhumb_push *push);
 
 /* logits.c */
 /* After rotary and terms have been resolved. */

@@ -118,6 +118,7 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
                           "scores: causal, inverse, window_left and window_right: wanted the "
                           "defaults, as nothing is masked here, found %u, %u, %d and %d",
                           d->causal, d->inverse, d->window_left, d->window_right);
+    RHUMB_TRY(rhumb_check_reach(bindings, &push));
     RHUMB_TRY(rhumb_take_windows(bindings, d, &push));
     push.row_count = (uint32_t)push.max_q_length;
     uint64_t groups = rhumb_score_groups(bindings, &push);

@@ -1,81 +1,91 @@
-/* Views of relative schemes: which of them a plan's terms want, and their shapes. Windows of a grid
- * as batch entries. */
+/* What operations with a relative scheme check of its tables. */
 #include "op.h"
 
-/* ---- Shapes */
+/* A size of a dimension; `or_one` where 1 serves all of them. */
+typedef struct extent {
+    const char *what;
+    uint64_t size;
+    bool or_one;
+} extent;
 
-/* Whether dimension d of a view is `size`, or 1 where `one` says that all share it. */
-static rhumb_result want_size(const rhumb_binder *b, uint32_t id, uint32_t d, const char *what,
-                              uint64_t size, bool one)
+static rhumb_result check_shape(const rhumb_binder *b, uint32_t id, const extent shape[4])
 {
-    return one && b->placed[id].view->shape[d] == 1 ? RHUMB_OK : rhumb_want(b, id, d, what, size);
-}
-
-static rhumb_result check_heads(const rhumb_binder *b, uint32_t id, uint32_t dim)
-{
-    const uint64_t shape[4] = {1, 1, b->plan->resolved.info.heads, dim};
-    return b->present & BIT(id) ? rhumb_want_shape(b, id, shape) : RHUMB_OK;
-}
-
-/* [rows, heads] */
-static rhumb_result check_scalars(const rhumb_binder *b, uint32_t id)
-{
-    const rhumb_resolved *r = &b->plan->resolved;
-    const uint64_t shape[4] = {1, 1, r->terms.rows, r->info.heads};
-    return b->present & BIT(id) ? rhumb_want_shape(b, id, shape) : RHUMB_OK;
-}
-
-/* [heads or 1, rows, dim] */
-static rhumb_result check_vectors(const rhumb_binder *b, uint32_t id, uint32_t dim)
-{
-    const rhumb_resolved *r = &b->plan->resolved;
     if (!(b->present & BIT(id)))
         return RHUMB_OK;
-    RHUMB_TRY(rhumb_want(b, id, 0, "exactly", 1));
-    RHUMB_TRY(want_size(b, id, 1, "heads", r->info.heads, true));
-    RHUMB_TRY(rhumb_want(b, id, 2, "rows", r->terms.rows));
-    return rhumb_want(b, id, 3, "channels", dim);
+    for (uint32_t d = 0; d < 4; d++)
+        if (!shape[d].or_one || b->placed[id].view->shape[d] != 1)
+            RHUMB_TRY(rhumb_want(b, id, d, shape[d].what, shape[d].size));
+    return RHUMB_OK;
 }
 
-static rhumb_result check_segments(const rhumb_binder *b, uint32_t id, uint32_t batch,
-                                   uint32_t length)
+static rhumb_result check_scalars(const rhumb_binder *b, const extent *one, const extent *rows,
+                                  const extent *heads, const extent *batch, const extent *q)
 {
-    const uint64_t shape[4] = {1, 1, batch, length};
-    return b->present & BIT(id) ? rhumb_want_shape(b, id, shape) : RHUMB_OK;
+    const extent table[4] = {*one, *one, *rows, *heads};
+    const extent row_scale[4] = {*one, *batch, *heads, *q};
+    const extent head_scale[4] = {*one, *one, *one, *heads};
+    RHUMB_TRY(check_shape(b, RHUMB_VIEW_TABLE, table));
+    RHUMB_TRY(check_shape(b, RHUMB_VIEW_TABLE_SCALAR, table));
+    RHUMB_TRY(check_shape(b, RHUMB_VIEW_ROW_SCALE, row_scale));
+    return check_shape(b, RHUMB_VIEW_HEAD_SCALE, head_scale);
 }
 
-/* [B or 1, heads, Lq] */
-static rhumb_result check_row_scale(const rhumb_binder *b, const rhumb_bindings *bindings)
+static rhumb_result check_vectors(const rhumb_binder *b, const extent *one, const extent *rows,
+                                  const extent *heads)
 {
-    const uint32_t id = RHUMB_VIEW_ROW_SCALE;
-    if (!(b->present & BIT(id)))
-        return RHUMB_OK;
-    RHUMB_TRY(rhumb_want(b, id, 0, "exactly", 1));
-    RHUMB_TRY(want_size(b, id, 1, "B", bindings->batch, true));
-    RHUMB_TRY(rhumb_want(b, id, 2, "heads", b->plan->resolved.info.heads));
-    return rhumb_want(b, id, 3, "Lq", bindings->q_length);
+    const rhumb_plan_info *i = &b->plan->resolved.info;
+    const extent any_head = {"heads or 1:", heads->size, true};
+    const extent channels = {"head_dim", i->head_dim, false};
+    const extent values = {"value_dim", i->value_dim, false};
+    const extent two = {"rows", 2, false};
+    const extent table[4] = {*one, any_head, *rows, channels};
+    const extent value_table[4] = {*one, any_head, *rows, values};
+    const extent bias[4] = {*one, *one, *heads, channels};
+    const extent segments[4] = {*one, *heads, two, channels};
+    RHUMB_TRY(check_shape(b, RHUMB_VIEW_QUERY_TABLE, table));
+    RHUMB_TRY(check_shape(b, RHUMB_VIEW_KEY_TABLE, table));
+    RHUMB_TRY(check_shape(b, RHUMB_VIEW_VALUE_TABLE, value_table));
+    RHUMB_TRY(check_shape(b, RHUMB_VIEW_CONTENT_BIAS, bias));
+    RHUMB_TRY(check_shape(b, RHUMB_VIEW_POSITION_BIAS, bias));
+    RHUMB_TRY(check_shape(b, RHUMB_VIEW_SEGMENT_BIAS, bias));
+    return check_shape(b, RHUMB_VIEW_SEGMENT_TABLE, segments);
 }
 
 rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bindings)
 {
-    const rhumb_plan_info *i = &b->plan->resolved.info;
-    const uint64_t segments[4] = {1, i->heads, 2, i->head_dim};
-    const uint64_t head_scale[4] = {1, 1, 1, i->heads};
-    RHUMB_TRY(check_scalars(b, RHUMB_VIEW_TABLE));
-    RHUMB_TRY(check_scalars(b, RHUMB_VIEW_TABLE_SCALAR));
-    RHUMB_TRY(check_vectors(b, RHUMB_VIEW_QUERY_TABLE, i->head_dim));
-    RHUMB_TRY(check_vectors(b, RHUMB_VIEW_KEY_TABLE, i->head_dim));
-    RHUMB_TRY(check_vectors(b, RHUMB_VIEW_VALUE_TABLE, i->value_dim));
-    RHUMB_TRY(check_heads(b, RHUMB_VIEW_CONTENT_BIAS, i->head_dim));
-    RHUMB_TRY(check_heads(b, RHUMB_VIEW_POSITION_BIAS, i->head_dim));
-    RHUMB_TRY(check_heads(b, RHUMB_VIEW_SEGMENT_BIAS, i->head_dim));
-    if (b->present & BIT(RHUMB_VIEW_SEGMENT_TABLE))
-        RHUMB_TRY(rhumb_want_shape(b, RHUMB_VIEW_SEGMENT_TABLE, segments));
-    if (b->present & BIT(RHUMB_VIEW_HEAD_SCALE))
-        RHUMB_TRY(rhumb_want_shape(b, RHUMB_VIEW_HEAD_SCALE, head_scale));
-    RHUMB_TRY(
-        check_segments(b, RHUMB_VIEW_SEGMENTS_Q, bindings->batch, bindings->q_length));
-    RHUMB_TRY(
-        check_segments(b, RHUMB_VIEW_SEGMENTS_K, bindings->batch, bindings->k_length));
-    return check_row_scale(b, bindings);
+    const extent one = {"exactly", 1, false};
+    const extent rows = {"rows", b->plan->resolved.terms.rows, false};
+    const extent heads = {"heads", b->plan->resolved.info.heads, false};
+    const extent batch = {"B or 1:", bindings->batch, true};
+    const extent some = {"B", bindings->batch, false};
+    const extent q = {"Lq", bindings->q_length, false};
+    const extent k = {"Lk", bindings->k_length, false};
+    const extent segments_q[4] = {one, one, some, q};
+    const extent segments_k[4] = {one, one, some, k};
+    RHUMB_TRY(check_scalars(b, &one, &rows, &heads, &batch, &q));
+    RHUMB_TRY(check_vectors(b, &one, &rows, &heads));
+    RHUMB_TRY(check_shape(b, RHUMB_VIEW_SEGMENTS_Q, segments_q));
+    return check_shape(b, RHUMB_VIEW_SEGMENTS_K, segments_k);
+}
+
+rhumb_result rhumb_check_reach(const rhumb_bindings *bindings, const struct rhumb_push *push)
+{
+    const rhumb_terms *t = &bindings->plan->resolved.terms;
+    const uint32_t positions = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
+    int64_t q = push->q_length, k = push->k_length;
+    int64_t offset = push->q_offset == RHUMB_UNSET ? k - q : push->q_offset;
+    int64_t past = offset + q - 1, future = k - 1 - offset;
+    if (!bindings->plan->resolved.has_terms || !q || !k ||
+        (bindings->plan->resolved.info.views & positions))
+        return RHUMB_OK;
+    if (past <= (int64_t)t->reach_past && future <= (int64_t)t->reach_future)
+        return RHUMB_OK;
+    bool is_past = past > (int64_t)t->reach_past;
+    return rhumb_fail(
+        bindings->plan->context, RHUMB_ERROR_LIMIT,
+        "%s: q_offset: wanted distances up to %u to the %s, as the tables have no rows "
+        "beyond, found %lld (q_offset %lld, q_length %lld, k_length %lld)",
+        bindings->plan->operation->name, is_past ? t->reach_past : t->reach_future,
+        is_past ? "past" : "future", (long long)(is_past ? past : future), (long long)offset,
+        (long long)q, (long long)k);
 }
