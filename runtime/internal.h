@@ -33,6 +33,7 @@ static inline uint32_t rhumb_max_u32(uint32_t a, uint32_t b)
     X(CmdBindDescriptorSets)                                                                       \
     X(CmdBindPipeline)                                                                             \
     X(CmdDispatch)                                                                                 \
+    X(CmdPipelineBarrier)                                                                          \
     X(CmdPushConstants)                                                                            \
     X(CreateComputePipelines)                                                                      \
     X(CreateDescriptorPool)                                                                        \
@@ -234,9 +235,6 @@ rhumb_result rhumb_resolve_terms(const rhumb_context *context, const void *param
                                  const rhumb_plan_info *info, rhumb_terms *terms);
 /* rows.c. A distance's row, or -1. */
 int32_t rhumb_row_of(const rhumb_terms *terms, int32_t delta);
-/* window.c, with TERM_WINDOW. Tokens of a window, and windows of a batch entry. */
-uint32_t rhumb_window_tokens(const rhumb_terms *terms);
-uint32_t rhumb_window_count(const rhumb_terms *terms);
 /* length.c. Frequency of one pair at a length; 0 is the shortest. */
 long double rhumb_frequency_at(const rhumb_rotary *rotary, uint32_t pair, uint32_t length);
 /* Whether any frequency differs between the two lengths. */
@@ -250,6 +248,8 @@ typedef enum rhumb_kernel {
     RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,
     RHUMB_KERNEL_ATTENTION_DECODE,
     RHUMB_KERNEL_BIAS,
+    RHUMB_KERNEL_SCORES,
+    RHUMB_KERNEL_SOFTMAX_VALUES,
     RHUMB_KERNEL_COUNT,
 } rhumb_kernel;
 
@@ -289,6 +289,7 @@ typedef struct rhumb_resolved {
     bool has_second;
     rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];
     uint32_t rows_per_group[RHUMB_PLAN_PIPELINES];
+    uint32_t rows_per_block; /* of a batch entry, that WORKSPACE has room for */
     rhumb_plan_properties properties;
 } rhumb_resolved;
 
@@ -336,6 +337,7 @@ struct rhumb_bindings {
     uint32_t batch;
     uint32_t q_length; /* rows and keys of the views */
     uint32_t k_length;
+    bool mask_of_one_key; /* MASK has one element for all keys of a row */
     struct rhumb_bindings_block block;
 };
 

@@ -9,7 +9,7 @@
 const rhumb_operation *rhumb_find_operation(rhumb_op op)
 {
     static const rhumb_operation *const operations[] = {&rhumb_op_rotate, &rhumb_op_attention,
-                                                        &rhumb_op_bias};
+                                                        &rhumb_op_bias, &rhumb_op_scores};
     for (size_t i = 0; i < COUNT(operations); i++)
         if (operations[i]->op == op)
             return operations[i];

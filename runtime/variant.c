@@ -307,6 +307,8 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
     struct decode decode = {0};
     char tile_why[128] = "";
     char decode_why[128] = "";
+    if (rhumb_wants_unfused(r))
+        return rhumb_choose_unfused(context, r);
     bool tile_fits = choose_tile(context, r, &tile, tile_why, sizeof tile_why);
     bool decode_fits = choose_decode(context, r, &decode, decode_why, sizeof decode_why);
     set_generic(r);

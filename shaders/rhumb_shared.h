@@ -135,6 +135,7 @@
 
 #define FLAG_CAUSAL 1
 #define FLAG_INVERSE 2
+#define FLAG_MASK_ONE_KEY 4 /* MASK has one element for all keys of a row */
 
 /* struct rhumb_constants_block, term_flags */
 #define TERM_FLAG_FLIP_HALF 1
@@ -156,6 +157,8 @@ struct rhumb_push {
     RHUMB_INT max_k_length;
     RHUMB_UINT groups;       /* work groups of the whole dispatch, over both its dimensions */
     RHUMB_UINT tiles;        /* attention: row tiles of one (batch, kv head) */
+    RHUMB_UINT first_row;    /* scores, softmax: the block of rows of every batch entry */
+    RHUMB_UINT row_count;
 };
 
 /* What a plan computes; uniform buffer. */

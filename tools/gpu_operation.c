@@ -66,6 +66,7 @@ static bool is_written(const gpu_operation *operation, rhumb_view_id id)
     case RHUMB_VIEW_Q_OUT:
     case RHUMB_VIEW_K_OUT:
     case RHUMB_VIEW_STATUS:
+    case RHUMB_VIEW_WORKSPACE:
         return true;
     case RHUMB_VIEW_Q:
         return rotates && (operation->info.views & RHUMB_VIEW_BIT(RHUMB_VIEW_Q_OUT)) == 0;

@@ -3,28 +3,6 @@
 
 #include <stdio.h>
 
-#define POSITIONS (BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K))
-
-/* The tokens of a window have their places, and all windows all of them. */
-static rhumb_result check_window_plan(const rhumb_context *context, const rhumb_resolved *r)
-{
-    const rhumb_plan_info *i = &r->info;
-    uint32_t tokens = rhumb_window_tokens(&r->terms);
-    if (i->views & (POSITIONS | BIT(RHUMB_VIEW_LENGTHS)))
-        return rhumb_fail(
-            context, RHUMB_ERROR_ARGUMENT,
-            "bias: views: wanted no POSITIONS_Q, POSITIONS_K and LENGTHS with windows, "
-            "found views 0x%x",
-            i->views);
-    if (i->max_q_length == tokens && i->max_k_length == tokens)
-        return RHUMB_OK;
-    return rhumb_fail(
-        context, RHUMB_ERROR_ARGUMENT,
-        "bias: max_q_length and max_k_length: wanted the %u tokens of a window, found "
-        "%u and %u",
-        tokens, i->max_q_length, i->max_k_length);
-}
-
 static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 {
     if (r->info.rotary)
@@ -36,7 +14,7 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
                           "bias: scheme: wanted a relative scheme struct, found NULL");
     RHUMB_TRY(rhumb_resolve_plan_terms(context, "bias", r));
     rhumb_fill_scale(r);
-    return r->terms.mask & TERM_WINDOW ? check_window_plan(context, r) : RHUMB_OK;
+    return rhumb_check_logit_views(context, "bias", r);
 }
 
 static void set_bias(rhumb_resolved *r, uint32_t index)
@@ -111,21 +89,8 @@ static rhumb_result check_shapes(const rhumb_binder *b, rhumb_bindings *bindings
                           (unsigned long long)o->shape[3]);
     bindings->k_length = (uint32_t)o->shape[3];
     RHUMB_TRY(rhumb_check_tables(b, bindings));
-    if (b->present & BIT(RHUMB_VIEW_POSITIONS_Q))
-        RHUMB_TRY(rhumb_check_positions(b, RHUMB_VIEW_POSITIONS_Q, 1, 1, bindings->q_length));
-    if (b->present & BIT(RHUMB_VIEW_POSITIONS_K))
-        RHUMB_TRY(rhumb_check_positions(b, RHUMB_VIEW_POSITIONS_K, 1, 1, bindings->k_length));
+    RHUMB_TRY(rhumb_check_logit_positions(b, bindings));
     return rhumb_check_small_views(b, 1);
-}
-
-static rhumb_result check_window_record(const rhumb_bindings *bindings, const rhumb_dispatch *d)
-{
-    if (d->q_length == RHUMB_UNSET && d->k_length == RHUMB_UNSET && d->q_offset == RHUMB_UNSET)
-        return RHUMB_OK;
-    return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
-                      "bias: q_length, k_length and q_offset: wanted the defaults, as windows are "
-                      "written whole, found %d, %d and %d",
-                      d->q_length, d->k_length, d->q_offset);
 }
 
 static uint64_t count_groups(const rhumb_bindings *bindings, const struct rhumb_push *push)
@@ -147,9 +112,8 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
     if (d->inverse)
         return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
                           "bias: inverse: wanted 0, found %u", d->inverse);
-    if (r->terms.mask & TERM_WINDOW)
-        RHUMB_TRY(check_window_record(bindings, d));
     RHUMB_TRY(rhumb_check_lengths(bindings, d, true, &push));
+    RHUMB_TRY(rhumb_take_windows(bindings, d, &push));
     if (!(r->info.views & BIT(RHUMB_VIEW_LENGTHS)))
         push.max_k_length = push.k_length;
     RHUMB_TRY(rhumb_check_offset(bindings, d, -RHUMB_MAX_LENGTH, &push));
@@ -164,8 +128,7 @@ const rhumb_operation rhumb_op_bias = {
     .op = RHUMB_OP_BIAS,
     .name = "bias",
     .required = BIT(RHUMB_VIEW_O),
-    .optional =
-        BIT(RHUMB_VIEW_TABLE) | POSITIONS | BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_STATUS),
+    .optional = BIT(RHUMB_VIEW_TABLE) | RHUMB_POSITION_VIEWS,
     .vectors = BIT(RHUMB_VIEW_O),
     .max_head_dim = RHUMB_MAX_HEAD_DIM,
     .resolve = resolve,

@@ -43,7 +43,21 @@ typedef struct rhumb_operation {
                            const rhumb_dispatch *d);
 } rhumb_operation;
 
-extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention, rhumb_op_bias;
+extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention, rhumb_op_bias, rhumb_op_scores;
+
+/* Views of operations on logits. */
+#define RHUMB_POSITION_VIEWS                                                                       \
+    (BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K) | BIT(RHUMB_VIEW_LENGTHS) |         \
+     BIT(RHUMB_VIEW_STATUS))
+#define RHUMB_VECTOR_TABLES                                                                        \
+    (BIT(RHUMB_VIEW_QUERY_TABLE) | BIT(RHUMB_VIEW_KEY_TABLE) | BIT(RHUMB_VIEW_CONTENT_BIAS) |      \
+     BIT(RHUMB_VIEW_POSITION_BIAS) | BIT(RHUMB_VIEW_SEGMENT_BIAS) |                                \
+     BIT(RHUMB_VIEW_SEGMENT_TABLE))
+#define RHUMB_SCORE_VIEWS /* of a scheme, beside VALUE_TABLE */                                     \
+    (RHUMB_VECTOR_TABLES | BIT(RHUMB_VIEW_TABLE) | BIT(RHUMB_VIEW_TABLE_SCALAR) |                  \
+     BIT(RHUMB_VIEW_SEGMENTS_Q) | BIT(RHUMB_VIEW_SEGMENTS_K) | BIT(RHUMB_VIEW_ROW_SCALE) |         \
+     BIT(RHUMB_VIEW_HEAD_SCALE))
+#define RHUMB_TERM_VIEWS (RHUMB_SCORE_VIEWS | BIT(RHUMB_VIEW_VALUE_TABLE))
 
 /* plan.c */
 const rhumb_operation *rhumb_find_operation(rhumb_op op);
@@ -87,6 +101,35 @@ rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bin
 /* Distances of a record against those that the scheme has rows for; what only the device knows is
  * not looked at. */
 rhumb_result rhumb_check_reach(const rhumb_bindings *bindings, const struct rhumb_push *push);
+
+/* logits.c */
+/* After rotary and terms have been resolved. */
+rhumb_result rhumb_check_logit_views(const rhumb_context *context, const char *op,
+                                     const rhumb_resolved *r);
+rhumb_result rhumb_check_logit_positions(const rhumb_binder *b, const rhumb_bindings *bindings);
+rhumb_result rhumb_check_mask(const rhumb_binder *b, rhumb_bindings *bindings);
+rhumb_result rhumb_check_query_offset(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                      struct rhumb_push *push);
+/* Windows of one batch entry, 1 without a grid; tokens of a window. */
+uint32_t rhumb_window_count(const rhumb_terms *t);
+uint32_t rhumb_window_tokens(const rhumb_terms *t);
+/* Lq and Lk where the scheme has windows. */
+rhumb_result rhumb_check_window_rows(const rhumb_binder *b, const rhumb_bindings *bindings);
+/* There: nothing else than whole windows is asked for, and push's lengths become theirs. */
+rhumb_result rhumb_take_windows(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                struct rhumb_push *push);
+
+/* scores.c: kernels and work groups of the rows push->row_count of each batch entry. */
+void rhumb_set_scores(rhumb_resolved *r);
+uint64_t rhumb_score_groups(const rhumb_bindings *bindings, const struct rhumb_push *push);
+
+/* unfused.c */
+bool rhumb_wants_unfused(const rhumb_resolved *r);
+rhumb_result rhumb_choose_unfused(const rhumb_context *context, rhumb_resolved *r);
+rhumb_result rhumb_check_workspace(const rhumb_binder *b, const rhumb_bindings *bindings);
+/* Lengths, offset and windows of push are complete. */
+rhumb_result rhumb_record_unfused(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
+                                  const rhumb_dispatch *d, struct rhumb_push *push);
 
 /* record.c */
 /* Struct protocol, uniform offsets; the operation's own checks come after. */

@@ -78,13 +78,3 @@ rhumb_result rhumb_resolve_window(const rhumb_context *context, const rhumb_wind
     terms->mask |= TERM_WINDOW;
     return RHUMB_OK;
 }
-
-uint32_t rhumb_window_tokens(const rhumb_terms *t)
-{
-    return t->class_tokens + t->window[0] * t->window[1];
-}
-
-uint32_t rhumb_window_count(const rhumb_terms *t)
-{
-    return t->grid[0] ? t->padded[0] / t->window[0] * (t->padded[1] / t->window[1]) : 1;
-}

@@ -4,7 +4,8 @@
 // BIAS: O[b, h, a, j] = b_h[rho(i, j)], the part of a relative scheme's logits that is free of q and k
 // (spec of each scheme: rhumb_schemes.h).
 //
-//   delta = pos_k - pos_q;  i = a + q_offset and j, or POSITIONS_Q[a] and POSITIONS_K[j]
+//   delta = pos_k - pos_q of POSITIONS_Q[a] and POSITIONS_K[j] where both are there, else of
+//   a + q_offset and j
 //   b_h = bias_scale TABLE[row(delta)][h] + slope_h delta
 //   windows: TABLE[row of the offset inside the window][h] + mask, one window per b
 //
@@ -16,6 +17,7 @@
 #include "lib/io.glsl"
 #include "lib/position.glsl"
 #include "lib/terms.glsl"
+#include "lib/window.glsl"
 
 layout(local_size_x_id = SPEC_WORKGROUP) in;
 
@@ -33,7 +35,6 @@ struct Keys {
 Keys keys_of(uint b, uint a, uint first, Lengths n)
 {
     Keys keys;
-    int pos_q = has_term(TERM_WINDOW) ? 0 : position_q(0u, a, n.q_offset);
     [[unroll]] for (uint i = 0u; i < BIAS_KEYS; i++) {
         uint j = min(first + i, uint(n.k) - 1u);
         keys.j[i] = int(j);
@@ -44,9 +45,8 @@ Keys keys_of(uint b, uint a, uint first, Lengths n)
             keys.delta[i] = 0;
             keys.position[i] = 0;
         } else {
-            int pos_k = position_k(0u, j);
-            keys.position[i] = pos_k;
-            keys.delta[i] = distance_of(pos_q, pos_k);
+            keys.position[i] = position_k(0u, j);
+            keys.delta[i] = key_minus_query(0u, a, j, n.q_offset);
             keys.row[i] = has_term(TERM_TABLE) ? row_of(keys.delta[i]) : NO_ROW;
         }
     }
@@ -77,8 +77,9 @@ void main()
     [[dont_unroll]] for (uint h = first_head; h < last_head; h++) {
         vec4 v;
         [[unroll]] for (uint i = 0u; i < BIAS_KEYS; i++)
-            v[i] = scalar_bias(h, keys.row[i], keys.delta[i], keys.j[i], keys.position[i], n.k) +
+            v[i] = scalar_bias(h, keys.row[i], 1.0, keys.delta[i], keys.j[i], keys.position[i], n.k) +
                    keys.mask[i];
+        v *= has_flag(TERM_FLAG_BIAS_IN_SCALE) ? constants.scale : 1.0;
         uint e = o_at(b, h, a) + first;
         if (ALIGNED != 0u && count == BIAS_KEYS)
             o_store4_aligned(e, v);

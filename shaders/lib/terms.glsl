@@ -21,15 +21,6 @@ bool has_flag(uint flag)
     return (constants.term_flags & flag) != 0u;
 }
 
-// pos_k - pos_q, the nearest int where it is none. Never INT_MIN, which has no magnitude.
-int distance_of(int pos_q, int pos_k)
-{
-    int d = pos_k - pos_q;
-    bool wrapped = ((pos_k ^ pos_q) & (pos_k ^ d)) < 0;
-    d = wrapped ? (pos_k < 0 ? -2147483647 : 2147483647) : d;
-    return max(d, -2147483647);
-}
-
 uint edges_up_to(uint a)
 {
     uint low = 0u;
@@ -42,6 +33,12 @@ uint edges_up_to(uint a)
             high = middle;
     }
     return low;
+}
+
+// delta as tables see it: it changes sign for the second half of the batch where the scheme says so.
+int table_distance(uint b, int delta)
+{
+    return has_flag(TERM_FLAG_FLIP_HALF) && 2u * b >= push.batch ? -delta : delta;
 }
 
 int row_of(int delta)
@@ -71,55 +68,13 @@ float slope_bias(uint h, int delta, int j, int pos_k, int k_length)
     return delta > 0 ? -slope.y * float(delta) : slope.x * float(delta);
 }
 
-// Row of token j as key of token i, both of one window in row-major order after the class token.
-int window_row(uint i, uint j)
-{
-    uint height = constants.window_height;
-    uint width = constants.window_width;
-    uint c = constants.class_tokens;
-    if (i < c || j < c) {
-        uint inside = (2u * height - 1u) * (2u * width - 1u);
-        return int(inside + (j >= c ? 0u : i >= c ? 1u : 2u));
-    }
-    uint y = (i - c) / width + height - 1u - (j - c) / width;
-    uint x = (i - c) % width + width - 1u - (j - c) % width;
-    return int(y * (2u * width - 1u) + x);
-}
-
-// Which of the parts of a shifted axis of n tokens coordinate u is in.
-uint window_region(uint u, uint n, uint window, uint shift)
-{
-    if (shift == 0u || u + window < n)
-        return 0u;
-    return u + shift < n ? 1u : 2u;
-}
-
-uint window_regions(uint w, uint token)
-{
-    uint across = constants.padded_width / constants.window_width;
-    uint y = w / across * constants.window_height + token / constants.window_width;
-    uint x = w % across * constants.window_width + token % constants.window_width;
-    return 3u * window_region(y, constants.padded_height, constants.window_height,
-                              constants.shift_height) +
-           window_region(x, constants.padded_width, constants.window_width,
-                         constants.shift_width);
-}
-
-// What is added to the logit of tokens i and j of window w, which a shift may have brought together.
-float window_mask(uint w, uint i, uint j)
-{
-    if (constants.shift_height == 0u && constants.shift_width == 0u)
-        return 0.0;
-    return window_regions(w, i) == window_regions(w, j) ? 0.0 : constants.mask_value;
-}
-
-// b of one head: what is added to the logit of a row and a key whose tables' row is `row`.
-float scalar_bias(uint h, int row, int delta, int j, int pos_k, int k_length)
+// b of one head for a row and a key: `row` of TABLE, times `gate` of the query row, and the slope.
+float scalar_bias(uint h, int row, float gate, int delta, int j, int pos_k, int k_length)
 {
     float b = 0.0;
     if (has_term(TERM_TABLE) && row != NO_ROW)
-        b = constants.bias_scale * table_load(table_at(0u, 0u, uint(row)) + h);
+        b = constants.bias_scale * table_load(table_at(0u, 0u, uint(row)) + h) * gate;
     if (has_term(TERM_SLOPE))
         b += slope_bias(h, delta, j, pos_k, k_length);
-    return has_flag(TERM_FLAG_BIAS_IN_SCALE) ? b * constants.scale : b;
+    return b;
 }
