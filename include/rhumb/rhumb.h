@@ -689,9 +689,9 @@ typedef struct rhumb_dispatch {
     int32_t q_length;          /* rows of Q; default RHUMB_UNSET: as many as the views have */
     int32_t k_length;          /* keys, one number for all batches; default RHUMB_UNSET: likewise */
     int32_t q_offset;          /* ROTATE: position of row 0; RHUMB_UNSET (default): 0.
-                                  ATTENTION, BIAS: see mask_order; RHUMB_UNSET: k_length - q_length of
-                                  each batch entry (bottom-right); 0: top-left; negative leaves rows
-                                  empty; at least -2^30. Also Q's position when it is rotated inside
+                                  ATTENTION, SCORES, BIAS: see mask_order; RHUMB_UNSET: k_length -
+                                  q_length of each batch entry (bottom-right); 0: top-left; negative
+                                  leaves rows empty; at least -2^30. Also Q's position when it is rotated inside
                                   without a position view; then 0 or more */
     uint32_t causal;           /* ATTENTION: 1 turns mask_order's rule on; default 0 */
     int32_t window_left;       /* ATTENTION: pos_q - pos_k < window_left (counts the token itself);
