@@ -95,19 +95,17 @@ static int run_reference(case_file *c, const resize_case *t)
     return result;
 }
 
-static int run_device(case_file *c, const resize_case *t)
+int case_resize_on_device(case_file *c, const ref_resize *r, const tensor *table, float *resized)
 {
     static const rhumb_resize_mode modes[] = {
         [REF_RESIZE_BILINEAR] = RHUMB_RESIZE_BILINEAR,
         [REF_RESIZE_BICUBIC] = RHUMB_RESIZE_BICUBIC,
         [REF_RESIZE_GEOMETRIC] = RHUMB_RESIZE_GEOMETRIC,
     };
-    const ref_resize *r = &t->resize;
     const bool geometric = r->mode == REF_RESIZE_GEOMETRIC;
-    tensor out = *t->golden;
+    const uint64_t rows = (uint64_t)r->prefix + r->suffix;
     rhumb_resize resize;
     gpu_operation op;
-    int result = -1;
 
     rhumb_init_resize(&resize);
     resize.mode = modes[r->mode];
@@ -119,16 +117,26 @@ static int run_device(case_file *c, const resize_case *t)
     memcpy(resize.old_grid, r->old_grid, sizeof resize.old_grid);
     memcpy(resize.new_grid, r->new_grid, sizeof resize.new_grid);
     memcpy(resize.scale_factor, r->scale_factor, sizeof resize.scale_factor);
-    out.data = malloc((size_t)out.count * sizeof(float));
-    if (out.data == NULL)
-        return case_fail(c, "no memory for the device's table");
     gpu_init_operation(&op, RHUMB_OP_RESIZE);
     op.info.scheme = &resize;
     op.info.head_dim = r->dim;
-    gpu_add_tensor(&op, RHUMB_VIEW_TABLE, RHUMB_F32, 1, 1, t->table->shape[0], r->dim,
-                   t->table->data, NULL);
-    gpu_add_tensor(&op, RHUMB_VIEW_Y, RHUMB_F32, 1, 1, out.shape[0], r->dim, NULL, out.data);
-    if (case_run_device(c, "resize", &op) == 0)
+    gpu_add_tensor(&op, RHUMB_VIEW_TABLE, RHUMB_F32, 1, 1, table->shape[0], r->dim, table->data,
+                   NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_Y, RHUMB_F32, 1, 1,
+                   rows + (uint64_t)r->new_grid[0] * r->new_grid[1], r->dim, NULL, resized);
+    return case_run_device(c, "resize", &op);
+}
+
+static int run_device(case_file *c, const resize_case *t)
+{
+    tensor out = *t->golden;
+    int result;
+
+    out.data = malloc((size_t)out.count * sizeof(float));
+    if (out.data == NULL)
+        return case_fail(c, "no memory for the device's table");
+    result = case_resize_on_device(c, &t->resize, t->table, out.data);
+    if (result == 0)
         result = case_compare_tensor(c, "device: resize", t->golden, &out);
     free(out.data);
     return result;

@@ -360,6 +360,22 @@ static int run_buckets(case_file *c, swin_case *t)
     return result == 0 && c->device != NULL ? run_device(c, t) : result;
 }
 
+static int coordinates_on_device(case_file *c, const swin_case *t)
+{
+    const uint64_t rows = ref_window_rows(&t->at.window);
+    rhumb_swin_v2 scheme;
+    gpu_operation op;
+
+    rhumb_init_swin_v2(&scheme);
+    memcpy(scheme.window, t->at.window.size, sizeof scheme.window);
+    memcpy(scheme.pretrained_window, t->pretrained, sizeof scheme.pretrained_window);
+    gpu_init_operation(&op, RHUMB_OP_ENCODE);
+    op.info.scheme = &scheme;
+    op.info.head_dim = 2;
+    op.info.max_q_length = (uint32_t)rows;
+    return case_encode_on_device(c, &op, NULL, t->golden, (uint64_t[]){1, 1, rows, 2});
+}
+
 static int run_coordinates(case_file *c, swin_case *t)
 {
     double *coordinates;
@@ -377,7 +393,7 @@ static int run_coordinates(case_file *c, swin_case *t)
     else
         result = case_compare(c, "reference", t->golden, coordinates, &c->result->reference_error);
     free(coordinates);
-    return result == 0 && c->device != NULL ? run_device(c, t) : result;
+    return result == 0 && c->device != NULL ? coordinates_on_device(c, t) : result;
 }
 
 static int run_resize(case_file *c, swin_case *t)
