@@ -108,24 +108,31 @@ Test(goldens, the_reference_passes_every_covered_case)
     cr_expect_eq(t.wrong, 0u, "%u cases are wrong", t.wrong);
 }
 
-/* Nothing of these folders is left out: the reference covers all of it. */
-Test(goldens, every_rotary_and_relative_case_is_covered)
+static void expect_all_passed(const char *name, unsigned files)
 {
-    static const struct {
-        const char *name;
-        unsigned files;
-    } rows[] = {{"rotary", ROTARY_FILES}, {"relative1d", RELATIVE_FILES}};
+    cases_count count = {0, 0, 0};
     tensor_error error = {""};
     char path[1024];
-    size_t i;
 
-    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
-        cases_count count = {0, 0, 0};
-        folder(rows[i].name, path, sizeof path);
-        cr_assert_eq(cases_run(path, NULL, NULL, NULL, &count, &error), 0, "%s", error.line);
-        cr_expect_eq(count.passed, rows[i].files, "%s: %u of %u", rows[i].name, count.passed,
-                     rows[i].files);
-    }
+    folder(name, path, sizeof path);
+    cr_assert_eq(cases_run(path, NULL, NULL, NULL, &count, &error), 0, "%s", error.line);
+    cr_expect_eq(count.passed, files, "%u of %u", count.passed, files);
+}
+
+/* Nothing of the folder is left out: the reference covers all of it. */
+Test(goldens, every_rotary_case_is_covered)
+{
+    expect_all_passed("rotary", ROTARY_FILES);
+}
+
+Test(goldens, every_relative_case_is_covered)
+{
+    expect_all_passed("relative1d", RELATIVE_FILES);
+}
+
+Test(goldens, every_absolute_case_is_covered)
+{
+    expect_all_passed("absolute2d", ABSOLUTE_FILES);
 }
 
 Test(goldens, folders_hold_what_was_published)
@@ -360,6 +367,26 @@ static const word_row words[] = {
      "{" PLAIN ",\"mrope_section\":[1,1,1]}", "1e-6", NULL, 0},
     {CASE_FAIL, "pair_axis: wanted what the sections say", "mrope", "rotate",
      "{" PLAIN ",\"mrope_section\":[1,0,0],\"pair_axis\":[2]}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted frequency and layout, got no layout", "sinusoidal", "encode",
+     "{\"dim\":2,\"frequency\":\"2i/d\"}", "1e-6", NULL, 0},
+    {CASE_FAIL, "unknown value \"i/(n-1)\"", "sinusoidal", "encode",
+     "{\"dim\":2,\"frequency\":\"i/(n-1)\"}", "1e-6", NULL, 0},
+    {CASE_FAIL, "in.x: wanted 3 dimensions", "sinusoidal", "encode",
+     "{\"dim\":2,\"frequency\":\"2i/d\",\"layout\":\"concat\"}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted op table or encode", "sinusoidal", "rotate", "{}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted op encode", "learned", "table", "{}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted the tensor in.table", "learned", "encode", "{\"dim\":2}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted op table or encode", "sinusoidal2d", "resize", "{}", "1e-6", NULL, 0},
+    {CASE_FAIL, "unknown tensor \"in.positions\"", "sinusoidal2d", "encode", "{}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted op table, encode or resize", "learned2d", "bias", "{}", "1e-6", NULL, 0},
+    {CASE_FAIL, "unknown value \"row_col_concat\"", "learned2d", "encode",
+     "{\"form\":\"row_col_concat\"}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted op buckets, bias, attention or resize", "swin", "table", "{}", "1e-6", NULL,
+     0},
+    {CASE_FAIL, "unknown key \"pretrained_window\"", "swin", "bias",
+     "{\"pretrained_window\":[0,0]}", "1e-6", NULL, 0},
+    {CASE_FAIL, "wanted op table, bias or attention", "swin_v2", "buckets", "{}", "1e-6", NULL, 0},
+    {CASE_FAIL, "unknown key \"scale\"", "swin_v2", "attention", "{\"scale\":1}", "1e-6", NULL, 0},
     {CASE_FAIL, "in.positions: wanted 2 dimensions", "mrope", "rotate",
      "{" PLAIN ",\"mrope_section\":[1,0,0]}", "1e-6", NULL, 0},
 };

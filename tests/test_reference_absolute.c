@@ -346,6 +346,8 @@ Test(reference_absolute, positions_beyond_a_learned_table_do_as_told)
     cr_assert_eq(ref_learned_encode(&t, 1, 2, positions, NULL, y), 0);
     check_all("clamped before the offset", y, (const double[]){6, 8, 6, 8}, 4, 0);
     cr_expect_eq(ref_learned_encode(&t, 1, 3, positions, NULL, y), -1, "2 + 2 is too high");
+    t.offset = -1;
+    cr_expect_eq(ref_learned_encode(&t, 1, 1, positions, NULL, y), -1, "the offset is not clamped");
     t.offset = 0;
     t.beyond = REF_BEYOND_CLAMP;
     cr_assert_eq(ref_learned_encode(&t, 2, 2, positions, NULL, y), 0);

@@ -1,5 +1,5 @@
-/* Windows of the double-precision reference against numbers worked by hand, and against windows that
- * are made by moving the tokens about.
+/* Windows of the double-precision reference against numbers worked by hand, and against windows
+ * that are made by moving the tokens about.
  */
 #include "reference_absolute.h"
 

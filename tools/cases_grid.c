@@ -59,7 +59,7 @@ static int read_shape(case_file *c, ref_sinusoid_grid *t)
         case_size(c, "axis_dim", dim / 2, 1.0, &axis_dim) != 0 ||
         case_size(c, "prefix_tokens", 0.0, 0.0, &prefix) != 0)
         return -1;
-    if (axis_dim % 2 != 0)
+    if (axis_dim % 2 != 0 || axis_dim > dim + 1)
         return case_fail(c, "params: wanted an even number of channels per axis, got %u of %u",
                          axis_dim, dim);
     ref_sinusoid_grid_init(t, grid[0], grid[1], dim);

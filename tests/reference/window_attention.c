@@ -2,8 +2,8 @@
  *
  *     S_ij = s q_i . k_j + bias[h, i, j] + (same region ? 0 : mask_value)     O = softmax(S) V
  *
- * or exp(min(t_h, max)) cos(q_i, k_j) in place of s q_i . k_j. Windows tile window space; its cell u
- * of an axis is the grid's cell (u + shift) mod n.
+ * or exp(min(t_h, max)) cos(q_i, k_j) in place of s q_i . k_j. Windows tile window space; cell u of
+ * an axis of it is the grid's cell (u + shift) mod n.
  */
 #include "reference_absolute.h"
 
