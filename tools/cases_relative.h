@@ -24,8 +24,8 @@
 
 #define CASE_MAX_OWNED 128
 
-/* What every case says; the scheme's own parameters stand beside it in the file of the scheme, which
- * sets `terms`, `causal` where the scheme implies it, and `mask`. */
+/* What every case says; the scheme's own parameters stand beside it in the file of the scheme,
+ * which sets `terms`, `causal` where the scheme implies it, and `mask`. */
 typedef struct relative_case {
     uint32_t batch;
     uint32_t heads;

@@ -1,9 +1,10 @@
 /* Attention, straight from its definition:
  *
- *     S_aj = scale * q_a . k_j + mask_aj    P_aj = exp S_aj / sum of exp S_aj' over the visible keys
+ *     S_aj = scale * q_a . k_j        P_aj = exp S_aj / sum of exp S_aj' over the visible keys
  *     O_a  = sum of P_aj v_j          visible: see ref_attention in reference.h
  *
- * a is the query row, j the key column; positions of both come from ref_order.
+ * a is the query row, j the key column; positions of both come from ref_order. The mask's element
+ * and the terms of relative.h, where there are any, are parts of S.
  */
 #include "terms.h"
 

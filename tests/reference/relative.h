@@ -159,7 +159,7 @@ int ref_kerple_terms(const ref_kerple *kerple, ref_terms *terms);
 
 /* ------------------------------------------------------------------------------------------------
  * Transformer-XL and XLNet. t is the distance -delta, with its sign changed (flip) for the second
- * half of the batch, and clamped.
+ * half of the batch, and clamped. Keys of one number for every query (same_length) are a window.
  */
 typedef struct ref_xl {
     int bidirectional; /* otherwise t < 0 has no row */
