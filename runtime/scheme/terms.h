@@ -31,7 +31,7 @@ void rhumb_set_line(rhumb_terms *terms, int32_t zero, int32_t direction, int32_t
 
 /* xl_rows.c. Tables of transformer_xl and xlnet that follow the lengths. */
 rhumb_result rhumb_check_sinusoid_rows(const rhumb_context *context, const char *scheme,
-                                       uint32_t clamp_len, double base);
+                                       uint32_t clamp_len);
 /* CONTENT_BIAS, QUERY_TABLE, and TABLE_SCALAR where `scalar`, else POSITION_BIAS; and `segments`. */
 rhumb_result rhumb_take_xl_views(const rhumb_context *context, const char *scheme,
                                  const rhumb_plan_info *info, bool scalar, uint32_t segments,

@@ -7,8 +7,6 @@ static rhumb_result check(const rhumb_context *context, const rhumb_transformer_
     bool learned = p->variant == RHUMB_XL_LEARNED;
     RHUMB_TRY(rhumb_check_enum(context, name, "variant", "rhumb_xl_variant", (uint32_t)p->variant,
                                RHUMB_XL_LEARNED));
-    RHUMB_TRY(rhumb_check_enum(context, name, "layout", "rhumb_sinusoid_layout",
-                               (uint32_t)p->layout, RHUMB_SINUSOID_COS_FIRST));
     RHUMB_TRY(rhumb_check_range(context, name, "bidirectional", p->bidirectional, 0, 1));
     RHUMB_TRY(rhumb_check_range(context, name, "folded", p->folded, 0, 1));
     if (!learned && p->table_rows)
@@ -24,7 +22,7 @@ static rhumb_result check(const rhumb_context *context, const rhumb_transformer_
             p->clamp_len, p->bidirectional, p->folded);
     if (learned)
         return rhumb_check_range(context, name, "table_rows", p->table_rows, 1, RHUMB_MAX_LENGTH);
-    return rhumb_check_sinusoid_rows(context, name, p->clamp_len, p->base);
+    return rhumb_check_sinusoid_rows(context, name, p->clamp_len);
 }
 
 static rhumb_result resolve(const rhumb_context *context, const void *params,

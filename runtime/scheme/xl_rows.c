@@ -1,14 +1,9 @@
 /* What transformer_xl and xlnet share: tables made from the sinusoids of all distances. */
 #include "terms.h"
 
-#include <math.h>
-
 rhumb_result rhumb_check_sinusoid_rows(const rhumb_context *context, const char *scheme,
-                                       uint32_t clamp_len, double base)
+                                       uint32_t clamp_len)
 {
-    if (!isfinite(base) || base <= 1)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "%s: base: wanted a finite number above 1, found %g", scheme, base);
     return rhumb_check_range(context, scheme, "clamp_len", clamp_len, 0, RHUMB_MAX_LENGTH - 1);
 }
 

@@ -6,7 +6,7 @@ static rhumb_result check(const rhumb_context *context, const rhumb_xlnet *p)
     RHUMB_TRY(rhumb_check_range(context, "xlnet", "bidirectional", p->bidirectional, 0, 1));
     RHUMB_TRY(rhumb_check_range(context, "xlnet", "flip_half", p->flip_half, 0, 1));
     RHUMB_TRY(rhumb_check_range(context, "xlnet", "folded", p->folded, 0, 1));
-    return rhumb_check_sinusoid_rows(context, "xlnet", p->clamp_len, p->base);
+    return rhumb_check_sinusoid_rows(context, "xlnet", p->clamp_len);
 }
 
 /* Without ids the segment term is dropped, with them all of it is wanted. */
