@@ -284,14 +284,13 @@ Test(keys_positions, vectors_for_the_distance_have_the_clips_of_the_model)
                  "\"num_attention_heads\":16,\"position_embeddings_type\":\"relative\"}",
                  0)
              ->scheme;
-    cr_expect(xl->type == RHUMB_TYPE_TRANSFORMER_XL && xl->bidirectional == 1 &&
-              xl->layout == RHUMB_SINUSOID_INTERLEAVED);
+    cr_expect(xl->type == RHUMB_TYPE_TRANSFORMER_XL && xl->bidirectional == 1);
     xl = kind_of("{\"model_type\":\"transfo-xl\",\"d_model\":1024,\"n_head\":16,\"d_head\":64,"
                  "\"clamp_len\":1000,\"attn_type\":0}",
                  0)
              ->scheme;
     cr_expect(xl->clamp_len == 1000 && xl->bidirectional == 0 &&
-              xl->layout == RHUMB_SINUSOID_SIN_FIRST && xl->variant == RHUMB_XL_SINUSOIDAL);
+              xl->variant == RHUMB_XL_SINUSOIDAL);
 }
 
 Test(keys_positions, xlnet_and_deberta_read_what_minus_one_means)
@@ -438,6 +437,8 @@ static const trap_row traps[] = {
     {"{\"model_type\":\"transfo-xl\",\"d_model\":1024,\"n_head\":16,\"d_head\":64,"
      "\"same_length\":true}",
      "same_length", "a mask of the host's"},
+    {"{\"model_type\":\"wav2vec2-conformer\"," HUB ",\"position_embeddings_type\":\"relative\"}",
+     "position_embeddings_type", "INTERLEAVED"},
     {"{\"model_type\":\"deberta\"," DEBERTA "}", "position_biased_input", "Enhanced Mask Decoder"},
     {"{\"model_type\":\"deberta\"," DEBERTA "}", "pos_att_type", "released code"},
     {"{\"model_type\":\"deberta-v2\"," DEBERTA ",\"conv_kernel_size\":3}", "conv_kernel_size",

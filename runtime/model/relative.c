@@ -101,12 +101,14 @@ rhumb_result rhumb_rule_wav2vec2(const rhumb_lookup *l, const rhumb_position_fam
                                  l->scope, type);
     xl = &kind->relative.transformer_xl;
     rhumb_init_transformer_xl(xl);
-    xl->layout = RHUMB_SINUSOID_INTERLEAVED;
     xl->bidirectional = 1;
     rhumb_position_note_text(p, kind, "scheme", "transformer_xl", "%.40sposition_embeddings_type",
                              l->scope);
     rhumb_position_note_text(p, kind, "sinusoid_layout", "interleaved", "rule of %.64s",
                              f->model_type);
+    rhumb_position_warn(l, p, "position_embeddings_type",
+                        "the sinusoid of the distances is INTERLEAVED, where Transformer-XL has "
+                        "SIN_FIRST");
     return RHUMB_OK;
 }
 
