@@ -654,7 +654,8 @@ Test(cli, configurations_skipped_for_the_same_reason_are_counted_together)
     write_text("c.json", "{\"model_type\": \"baichuan\"}");
     write_text("c.expected.json", "{}");
     cr_expect_eq(rhumb("check --configs F/"), 0, "%s%s", c.out, c.err);
-    cr_expect(strstr(c.out, "skipped    2: not implemented: buckets of the boxes' places") != NULL, "%s", c.out);
+    cr_expect(strstr(c.out, "skipped    2: not implemented: buckets of the boxes' places") != NULL,
+              "%s", c.out);
     for (const char *p = strstr(c.out, skipped); p != NULL; p = strstr(p + 1, skipped))
         lines++;
     cr_expect_eq(lines, 2, "%s", c.out);

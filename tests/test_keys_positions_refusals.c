@@ -82,6 +82,12 @@ static const bad_row bad_rows[] = {
      {"position_buckets: deberta: max_relative_positions", "found 16"}},
     {"{\"model_type\":\"bloom\",\"hidden_size\":1024,\"n_head\":512}",
      {"rule of bloom: alibi: heads: wanted 1 to 256, found 512"}},
+    {"{\"model_type\":\"m2m_100\",\"d_model\":7,\"encoder_attention_heads\":7,"
+     "\"decoder_attention_heads\":1,\"scale_embedding\":false,\"pad_token_id\":16777217}",
+     {"pad_token_id", "found 16777217"}},
+    {"{\"model_type\":\"bert\",\"hidden_size\":65536,\"num_attention_heads\":128,"
+     "\"max_position_embeddings\":512}",
+     {"hidden_size: wanted at most 32768 channels, found 65536"}},
     /* contradictions */
     {"{\"model_type\":\"bert\",\"hidden_size\":768,\"num_attention_heads\":7,"
      "\"max_position_embeddings\":512}",

@@ -277,27 +277,76 @@ rhumb_result rhumb_position_grid(const rhumb_lookup *l, const char *who, uint32_
 
 /* --- the result --- */
 
-/* Asks each relative scheme itself. */
+static rhumb_result ask_relative(const rhumb_lookup *l, const rhumb_position_kind *kind)
+{
+    rhumb_plan_info info;
+    rhumb_terms terms;
+
+    if (kind->relative.header.type == 0)
+        return RHUMB_OK;
+    rhumb_init_plan_info(&info, RHUMB_OP_PROJECT);
+    info.heads = kind->layer.heads;
+    info.kv_heads = kind->layer.kv_heads;
+    info.head_dim = info.value_dim = kind->layer.head_dim;
+    info.max_q_length = info.max_k_length = 1;
+    memset(&terms, 0, sizeof terms);
+    if (rhumb_resolve_terms(NULL, &kind->relative, &info, &terms) != RHUMB_OK)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: %.300s", kind->scheme_source,
+                                 rhumb_last_message(NULL));
+    return RHUMB_OK;
+}
+
+/* Tokens of the scheme's grid, which becomes 1 x 1 where it is the host's; 1 without a grid. */
+static uint32_t count_tokens(rhumb_absolute *absolute)
+{
+    uint32_t *grid = NULL;
+    uint32_t prefix = 0;
+
+    if (absolute->header.type == RHUMB_TYPE_SINUSOIDAL2D) {
+        grid = absolute->sinusoidal2d.grid;
+        prefix = absolute->sinusoidal2d.prefix_tokens;
+    } else if (absolute->header.type == RHUMB_TYPE_LEARNED2D) {
+        grid = absolute->learned2d.grid;
+        prefix = absolute->learned2d.prefix_tokens;
+    }
+    if (grid == NULL)
+        return 1;
+    if (grid[0] == 0)
+        grid[0] = grid[1] = 1;
+    return prefix + grid[0] * grid[1];
+}
+
+static rhumb_result ask_absolute(const rhumb_lookup *l, const rhumb_position_kind *kind)
+{
+    rhumb_absolute absolute = kind->absolute;
+    rhumb_plan_info info;
+    rhumb_encoding encoding;
+
+    if (absolute.header.type == 0)
+        return RHUMB_OK;
+    if (kind->layer.absolute_dim > RHUMB_MAX_CHANNELS)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted at most %u channels, found %u",
+                                 kind->width.source, (unsigned)RHUMB_MAX_CHANNELS,
+                                 (unsigned)kind->layer.absolute_dim);
+    rhumb_init_plan_info(&info, RHUMB_OP_ENCODE);
+    info.head_dim = info.value_dim = kind->layer.absolute_dim;
+    info.kv_heads = 1;
+    info.max_q_length = info.max_k_length = count_tokens(&absolute);
+    memset(&encoding, 0, sizeof encoding);
+    if (rhumb_resolve_encoding(NULL, &absolute, &info, &encoding) != RHUMB_OK)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: %.300s", kind->width.source,
+                                 rhumb_last_message(NULL));
+    return RHUMB_OK;
+}
+
+/* Asks the schemes themselves. */
 static rhumb_result finish(const rhumb_lookup *l, const rhumb_positions *p)
 {
     uint32_t i;
 
     for (i = 0; i < p->kind_count; i++) {
-        const rhumb_position_kind *kind = &p->kinds[i];
-        rhumb_plan_info info;
-        rhumb_terms terms;
-
-        if (kind->relative.header.type == 0)
-            continue;
-        rhumb_init_plan_info(&info, RHUMB_OP_PROJECT);
-        info.heads = kind->layer.heads;
-        info.kv_heads = kind->layer.kv_heads;
-        info.head_dim = info.value_dim = kind->layer.head_dim;
-        info.max_q_length = info.max_k_length = 1;
-        memset(&terms, 0, sizeof terms);
-        if (rhumb_resolve_terms(NULL, &kind->relative, &info, &terms) != RHUMB_OK)
-            return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: %.300s", kind->scheme_source,
-                                     rhumb_last_message(NULL));
+        RHUMB_TRY(ask_relative(l, &p->kinds[i]));
+        RHUMB_TRY(ask_absolute(l, &p->kinds[i]));
     }
     return RHUMB_OK;
 }
