@@ -966,7 +966,7 @@ typedef struct rhumb_keys_info {
     RHUMB_HEADER;
     const rhumb_key *keys;
     uint32_t key_count;
-    uint32_t kind_capacity;  /* elements of `kinds` */
+    uint32_t kind_capacity;  /* elements of `kinds`; 8 are enough for every model */
     rhumb_layer_kind *kinds; /* out; element 0 is initialised by the caller (its struct_size
                                 is the step) */
     void *arena;             /* out: memory for the scheme structs; 16 KiB are enough for
