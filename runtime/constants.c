@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* round(2^64 f / 2 pi) modulo 2^64, as {low, high}; a negative f in two's complement. */
-static void write_turns(long double frequency, uint32_t words[2])
+/* round(2^64 f / 2 pi) modulo 2^64; a negative f in two's complement. */
+static uint64_t turns_of(long double frequency)
 {
     const long double two_pi = 6.283185307179586476925286766559005768L;
     long double turns = fmodl(fabsl(frequency) / two_pi, 1.0L);
@@ -12,10 +12,13 @@ static void write_turns(long double frequency, uint32_t words[2])
     long double low = roundl((turns * 4294967296.0L - high) * 4294967296.0L);
     /* low may have been rounded up to 2^32: the sum carries, and wraps at a whole turn. */
     uint64_t word = ((uint64_t)high << 32) + (uint64_t)low;
-    if (frequency < 0)
-        word = 0 - word;
-    words[0] = (uint32_t)word;
-    words[1] = (uint32_t)(word >> 32);
+    return frequency < 0 ? 0 - word : word;
+}
+
+static void write_turns(uint64_t turns, uint32_t words[2])
+{
+    words[0] = (uint32_t)turns;
+    words[1] = (uint32_t)(turns >> 32);
 }
 
 /* List 0 is that of new_length; LongRoPE's two lists are both there whatever the length. */
@@ -25,12 +28,23 @@ static void write_frequencies(const rhumb_rotary *rotary, uint32_t new_length,
     bool both = rotary->length_rule == RHUMB_LENGTH_SWITCH;
     uint32_t(*long_turns)[4] = block->turns + TURNS_PER_LIST;
     for (uint32_t p = 0; p < rotary->rotary_dim / 2; p++) {
-        write_turns(rhumb_frequency_at(rotary, p, both ? 0 : new_length),
+        write_turns(turns_of(rhumb_frequency_at(rotary, p, both ? 0 : new_length)),
                     &block->turns[p / 2][p % 2 * 2]);
         if (both)
-            write_turns(rotary->long_frequency[p], &long_turns[p / 2][p % 2 * 2]);
+            write_turns(turns_of(rotary->long_frequency[p]), &long_turns[p / 2][p % 2 * 2]);
     }
     block->turns_first = both && new_length > rotary->length_limit ? TURNS_PER_LIST : 0;
+}
+
+/* What keys rotated by the frequencies of old_length have still to turn: two rotations are one by
+ * the difference, which is exact modulo a turn. */
+static void write_differences(const rhumb_rotary *rotary, uint32_t old_length, uint32_t new_length,
+                              struct rhumb_constants_block *block)
+{
+    for (uint32_t p = 0; p < rotary->rotary_dim / 2; p++)
+        write_turns(turns_of(rhumb_frequency_at(rotary, p, new_length)) -
+                        turns_of(rhumb_frequency_at(rotary, p, old_length)),
+                    &block->turns[p / 2][p % 2 * 2]);
 }
 
 static void write_axes(const rhumb_rotary *rotary, struct rhumb_constants_block *block)
@@ -40,7 +54,7 @@ static void write_axes(const rhumb_rotary *rotary, struct rhumb_constants_block 
     for (uint32_t p = 0; p < rotary->rotary_dim / 2; p++) {
         uint32_t turns[2];
         block->axes[p / 64][p / 16 % 4] |= (uint32_t)rotary->axis[p] << 2 * (p % 16);
-        write_turns(rotary->phase[p], turns);
+        write_turns(turns_of(rotary->phase[p]), turns);
         block->phases[p / 4][p % 4] = turns[1];
         block->growth[p / 4][p % 4] = (float)rotary->growth[p];
     }
@@ -89,7 +103,6 @@ rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, 
                                    void *memory, size_t size)
 {
     struct rhumb_constants_block block = {0};
-    (void)old_length; /* read by no operation yet */
     if (!plan || !memory)
         return rhumb_fail(plan ? plan->context : NULL, RHUMB_ERROR_ARGUMENT,
                           "write_constants: wanted a plan and memory, found NULL");
@@ -109,7 +122,10 @@ rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, 
     block.scale_log2 = (float)((double)i->scale * 1.4426950408889634);
     block.mask_order = (uint32_t)i->mask_order;
     block.scale = i->scale;
-    write_frequencies(rotary, new_length, &block);
+    if (i->purpose == RHUMB_PURPOSE_RESCHEDULE)
+        write_differences(rotary, old_length, new_length, &block);
+    else
+        write_frequencies(rotary, new_length, &block);
     write_axes(rotary, &block);
     write_terms(&plan->resolved.terms, &block);
     memcpy(memory, &block, sizeof block);

@@ -132,6 +132,7 @@
 
 #define FLAG_CAUSAL 1
 #define FLAG_INVERSE 2
+#define FLAG_SHIFT 4 /* rotate: q_offset is the position of every row */
 
 /* struct rhumb_constants_block, term_flags */
 #define TERM_FLAG_FLIP_HALF 1
@@ -153,6 +154,8 @@ struct rhumb_push {
     RHUMB_INT max_k_length;
     RHUMB_UINT groups;       /* work groups of the whole dispatch, over both its dimensions */
     RHUMB_UINT tiles;        /* attention: row tiles of one (batch, kv head) */
+    RHUMB_INT append_position; /* rotate: cache row of row 0; INT32_MIN: as q_offset */
+    RHUMB_UINT capacity;     /* rotate: rows of K_OUT and V_OUT */
 };
 
 /* What a plan computes; uniform buffer. */
