@@ -65,6 +65,7 @@ static bool is_written(const gpu_operation *operation, rhumb_view_id id)
     case RHUMB_VIEW_O:
     case RHUMB_VIEW_Q_OUT:
     case RHUMB_VIEW_K_OUT:
+    case RHUMB_VIEW_V_OUT:
     case RHUMB_VIEW_STATUS:
         return true;
     case RHUMB_VIEW_Q:
