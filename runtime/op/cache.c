@@ -1,7 +1,6 @@
 /* ROTATE and the key-value cache: rows that are appended, and keys that were rotated before. */
 #include "cache.h"
 
-/* Legal pairs of views, of append and of what is in the cache. */
 static rhumb_result want_beside(const rhumb_context *context, const rhumb_plan_info *i,
                                 uint32_t id, uint32_t wanted)
 {
@@ -51,7 +50,7 @@ rhumb_result rhumb_apply_purpose(const rhumb_context *context, rhumb_resolved *r
     rotary->has_phase = false;
     memset(rotary->phase, 0, sizeof rotary->phase);
     rotary->centre = 0;
-    if (rotary->pairing == PAIRING_INTERLEAVED_TO_HALF) /* what lies in the cache was written half */
+    if (rotary->pairing == PAIRING_INTERLEAVED_TO_HALF) /* what is in the cache was written half */
         rotary->pairing = PAIRING_HALF;
     /* A distance that is the same along every axis needs no row for each. */
     if (purpose == RHUMB_PURPOSE_SHIFT && !(r->info.views & BIT(RHUMB_VIEW_POSITIONS_Q)))
