@@ -356,8 +356,9 @@ typedef enum rhumb_view_id {
                                    commands run, so that a command buffer recorded once can be
                                    replayed while the context grows */
     RHUMB_VIEW_STATUS = 9,      /* [1]: how many lengths of LENGTHS were clamped to the plan's or the
-                                   views' maxima, slots skipped, and rows or positions outside a
-                                   table, is added (atomically). Zeroed by the host */
+                                   views' maxima, how many rows of K lay outside the cache, and rows
+                                   or positions outside a table, is added (atomically). Zeroed by
+                                   the host */
     RHUMB_VIEW_V_OUT = 10,      /* ROTATE: copy of V, as K_OUT; [B, kv_heads, L, value_dim]. V and
                                    V_OUT come together, and beside K */
     RHUMB_VIEW_SLOTS = 11,      /* ROTATE: [B, L] or [L], row of K_OUT and V_OUT for each row of K;
@@ -480,12 +481,13 @@ typedef enum rhumb_op {
     RHUMB_OP_PROJECT = 7,
 } rhumb_op;
 
-/* ROTATE: what the rows of K (or Q) are. */
+/* ROTATE: what the rows of K (or Q) are. Rows that were rotated before lie as they were written:
+ * with INTERLEAVED_TO_HALF they are read and written half, in place or not. */
 typedef enum rhumb_purpose {
     RHUMB_PURPOSE_ROTATE = 0, /* not rotated yet */
     /* Rotated keys that move by a distance: positions are the distances, q_offset one distance for
-     * all rows of a batch entry (LENGTHS: for each), any sign. The magnitude is not applied twice,
-     * nor a constant phase. */
+     * all rows of a batch entry (LENGTHS: for each), any sign; the same along every axis, where
+     * pairs have several. The magnitude is not applied twice, nor a constant phase. */
     RHUMB_PURPOSE_SHIFT = 1,
     /* Keys that were rotated under old_length of rhumb_write_constants, at the positions given, and
      * meet queries of new_length. For schedules that follow the length; UNSUPPORTED for others,
