@@ -107,11 +107,11 @@ typedef struct axis_weights {
 
 /* Error of a weight in f32. Its argument u is a difference (of a fraction with 24 bits) over a
  * rounded width: 3.5 EPSILON relative, at a slope that is at most 1/|u|. The triangle adds one
- * rounding. Horner's rule of the cubic's outer branch has intermediate values up to 6.25: 18 EPSILON
- * after the factor a. With antialias weights are divided by their sum, at least half the width. */
+ * rounding; the cubic is a product of factors of up to 1.6, the second with 3 roundings. With
+ * antialias weights are divided by their sum, at least half the width. */
 static double weight_error(const resize_shape *s, double step)
 {
-    double raw = (s->mode == RHUMB_RESIZE_BICUBIC ? 22.0 : 5.0) * EPSILON;
+    double raw = (s->mode == RHUMB_RESIZE_BICUBIC ? 8.5 : 5.0) * EPSILON;
     return s->antialias ? 2.0 * raw / fmax(step, 1.0) : raw;
 }
 
