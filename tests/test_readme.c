@@ -30,6 +30,9 @@ static const field fields[] = {
 #define scheme_name "rope2d"
     RHUMB_ROPE2D_FIELDS(FIELD)
 #undef scheme_name
+#define scheme_name "resize"
+    RHUMB_RESIZE_FIELDS(FIELD)
+#undef scheme_name
 #undef FIELD
 };
 
