@@ -108,7 +108,6 @@ Test(goldens, the_reference_passes_every_covered_case)
     cr_expect_eq(t.wrong, 0u, "%u cases are wrong", t.wrong);
 }
 
-/* Nothing of the folder is left out: the reference covers all of it. */
 static void expect_all_passed(const char *name, unsigned files)
 {
     cases_count count = {0, 0, 0};
@@ -156,17 +155,17 @@ Test(goldens, folders_hold_what_was_published)
     }
 }
 
-/* The folder that holds a case. */
+/* Looked for in every folder. */
 static void case_path(const char *name, char *path, size_t size)
 {
     static const char *const folders[] = {"rotary", "relative1d", "absolute2d"};
-    char parent[1024];
+    char root[1024];
     size_t i;
 
     for (i = 0; i < sizeof folders / sizeof *folders; i++) {
-        folder(folders[i], parent, sizeof parent);
-        snprintf(path, size, "%s/%s.safetensors", parent, name);
-        if (access(path, F_OK) == 0)
+        folder(folders[i], root, sizeof root);
+        snprintf(path, size, "%s/%s.safetensors", root, name);
+        if (access(path, R_OK) == 0)
             return;
     }
 }
