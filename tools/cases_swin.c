@@ -340,8 +340,10 @@ static const void *device_scheme(const swin_case *t, rhumb_swin *swin, rhumb_swi
     memcpy(second->pretrained_window, t->pretrained, sizeof second->pretrained_window);
     second->padding = padding;
     second->mask_value = at->mask_value;
-    second->max_log_scale = at->max_log_scale;
-    second->epsilon = at->eps;
+    if (t->attention) { /* op bias says neither */
+        second->max_log_scale = at->max_log_scale;
+        second->epsilon = at->eps;
+    }
     return t->second ? (const void *)second : swin;
 }
 
@@ -397,20 +399,39 @@ static int attend_on_device(case_file *c, const swin_case *t, const float *table
     return case_run_device(c, "device", &op);
 }
 
+/* BIAS of one window. */
+static int bias_on_device(case_file *c, const swin_case *t, uint32_t heads, const float *table,
+                          float *o)
+{
+    const uint64_t n = ref_window_tokens(&t->at.window);
+    rhumb_swin swin;
+    rhumb_swin_v2 second;
+    gpu_operation op;
+
+    gpu_init_operation(&op, RHUMB_OP_BIAS);
+    op.info.scheme = device_scheme(t, &swin, &second);
+    op.info.heads = heads;
+    op.info.head_dim = 1;
+    op.info.max_q_length = (uint32_t)n;
+    gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, 1, heads, n, n, NULL, o);
+    gpu_add_tensor(&op, RHUMB_VIEW_TABLE, RHUMB_F32, 1, 1, ref_window_rows(&t->at.window), heads,
+                   table, NULL);
+    return case_run_device(c, "bias", &op);
+}
+
 static int run_device(case_file *c, const swin_case *t)
 {
     tensor_list store = {0};
-    float *table;
-    tensor *o;
+    float *table = device_table(t);
+    tensor *o = tensor_list_add(&store, "o", TENSOR_F32, t->golden->rank, t->golden->shape, NULL);
     int result = -1;
 
-    if (!t->attention)
-        return case_reference_only(c, t->second ? "scheme swin_v2" : "scheme swin");
-    table = device_table(t);
-    o = tensor_list_add(&store, "o", TENSOR_F32, 4, t->golden->shape, NULL);
     if (table == NULL || o == NULL)
         case_fail(c, "no memory");
-    else if (attend_on_device(c, t, table, o->data) == 0)
+    else
+        result = t->attention ? attend_on_device(c, t, table, o->data)
+                              : bias_on_device(c, t, t->heads, table, o->data);
+    if (result == 0)
         result = case_compare_tensor(c, "device", t->golden, o);
     tensor_list_free(&store);
     free(table);
@@ -427,6 +448,30 @@ static int run_window(case_file *c, swin_case *t)
 /* ------------------------------------------------------------------------------------------------
  * The other ops: indices, log-spaced coordinates, resampling
  */
+/* A table that holds its own row numbers. */
+static int buckets_on_device(case_file *c, const swin_case *t)
+{
+    const uint32_t rows = ref_window_rows(&t->at.window);
+    tensor_list store = {0};
+    tensor *o = tensor_list_add(&store, "o", TENSOR_F32, 2, t->golden->shape, NULL);
+    float *numbers = malloc(rows * sizeof *numbers);
+    int result = -1;
+    uint32_t i;
+
+    if (o == NULL || numbers == NULL) {
+        case_fail(c, "no memory");
+    } else {
+        for (i = 0; i < rows; i++)
+            numbers[i] = (float)i;
+        result = bias_on_device(c, t, 1, numbers, o->data);
+    }
+    if (result == 0)
+        result = case_compare_tensor(c, "device", t->golden, o);
+    tensor_list_free(&store);
+    free(numbers);
+    return result;
+}
+
 static int run_buckets(case_file *c, swin_case *t)
 {
     const ref_window *window = &t->at.window;
@@ -452,7 +497,7 @@ static int run_buckets(case_file *c, swin_case *t)
     }
     free(index);
     free(values);
-    return result == 0 && c->device != NULL ? run_device(c, t) : result;
+    return result == 0 && c->device != NULL ? buckets_on_device(c, t) : result;
 }
 
 static int run_coordinates(case_file *c, swin_case *t)
@@ -472,7 +517,7 @@ static int run_coordinates(case_file *c, swin_case *t)
     else
         result = case_compare(c, "reference", t->golden, coordinates, &c->result->reference_error);
     free(coordinates);
-    return result == 0 && c->device != NULL ? run_device(c, t) : result;
+    return result == 0 && c->device != NULL ? case_reference_only(c, "scheme swin_v2") : result;
 }
 
 static int run_resize(case_file *c, swin_case *t)
