@@ -18,6 +18,7 @@ static const struct {
                                               sizeof rhumb_spirv_attention_tile_subgroup},
     [RHUMB_KERNEL_ATTENTION_DECODE] = {"attention_decode", rhumb_spirv_attention_decode,
                                        sizeof rhumb_spirv_attention_decode},
+    [RHUMB_KERNEL_BIAS] = {"bias", rhumb_spirv_bias, sizeof rhumb_spirv_bias},
     [RHUMB_KERNEL_SCORES] = {"scores", rhumb_spirv_scores, sizeof rhumb_spirv_scores},
     [RHUMB_KERNEL_SOFTMAX_VALUES] = {"softmax_values", rhumb_spirv_softmax_values,
                                      sizeof rhumb_spirv_softmax_values},

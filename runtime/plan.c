@@ -9,7 +9,7 @@
 const rhumb_operation *rhumb_find_operation(rhumb_op op)
 {
     static const rhumb_operation *const operations[] = {&rhumb_op_rotate, &rhumb_op_attention,
-                                                       &rhumb_op_scores};
+                                                        &rhumb_op_bias, &rhumb_op_scores};
     for (size_t i = 0; i < COUNT(operations); i++)
         if (operations[i]->op == op)
             return operations[i];
@@ -65,8 +65,8 @@ static rhumb_result check_views(const rhumb_context *context, const rhumb_operat
                               rhumb_view_name(id));
         if ((i->views & BIT(id)) && !(allowed & BIT(id)))
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "%s: views: %s (%u) is no view of this operation", op, rhumb_view_name(id),
-                              id);
+                              "%s: views: %s (%u) is no view of this operation", op,
+                              rhumb_view_name(id), id);
     }
     if (o->one_of && !(i->views & o->one_of))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: views: wanted Q or K, found neither",

@@ -20,6 +20,7 @@ void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_ke
     key->spec[SPEC_ROTARY] = (r->rotary.axes > 1 ? ROTARY_AXES : 0) |
                              (r->rotary.has_phase ? ROTARY_PHASES : 0) |
                              (r->rotary.has_growth ? ROTARY_GROWTH : 0);
+    key->spec[SPEC_TERMS] = r->terms.mask;
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
         bool present = r->info.views & BIT(id);
         key->spec[SPEC_SLOT + id] = present ? r->properties.slot[id] : 0;

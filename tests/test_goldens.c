@@ -119,7 +119,6 @@ static void expect_all_passed(const char *name, unsigned files)
     cr_expect_eq(count.passed, files, "%u of %u", count.passed, files);
 }
 
-/* Nothing of the folder is left out: the reference covers all of it. */
 Test(goldens, every_rotary_case_is_covered)
 {
     expect_all_passed("rotary", ROTARY_FILES);

@@ -43,7 +43,7 @@ typedef struct rhumb_operation {
                            const rhumb_dispatch *d);
 } rhumb_operation;
 
-extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention, rhumb_op_scores;
+extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention, rhumb_op_bias, rhumb_op_scores;
 
 /* Views of operations on logits. */
 #define RHUMB_POSITION_VIEWS                                                                       \
@@ -98,7 +98,8 @@ rhumb_result rhumb_check_small_views(const rhumb_binder *b, uint32_t batch);
 /* tables.c */
 /* Views of the scheme's terms: rows, heads and channels. */
 rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bindings);
-/* Distances of a record, by index, against those that the scheme has rows for. */
+/* Distances of a record against those that the scheme has rows for; what only the device knows is
+ * not looked at. */
 rhumb_result rhumb_check_reach(const rhumb_bindings *bindings, const struct rhumb_push *push);
 
 /* logits.c */
@@ -141,8 +142,9 @@ rhumb_result rhumb_check_offset(const rhumb_bindings *bindings, const rhumb_disp
 rhumb_result rhumb_check_flag(const rhumb_bindings *bindings, const char *field, uint32_t value);
 rhumb_result rhumb_check_window(const rhumb_bindings *bindings, const rhumb_dispatch *d,
                                 struct rhumb_push *push);
-/* causal, windows and k_length mean nothing to most operations. */
-rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d);
+/* causal and windows mean nothing to most operations, nor k_length to those without keys. */
+rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                 bool has_keys);
 /* Whether so many work groups fit a dispatch. */
 rhumb_result rhumb_check_groups(const rhumb_bindings *bindings, uint64_t groups);
 /* One dispatch with push->groups = groups; nothing for 0 groups. */

@@ -35,7 +35,6 @@ layout(local_size_x = GENERIC_INVOCATIONS) in;
 
 RHUMB_READ_VIEW(q, VIEW_Q)
 CHANNELS_VIEW(k, VIEW_K)
-RHUMB_READ_VIEW(table, VIEW_TABLE)
 CHANNELS_VIEW(query_table, VIEW_QUERY_TABLE)
 CHANNELS_VIEW(key_table, VIEW_KEY_TABLE)
 RHUMB_READ_VIEW(table_scalar, VIEW_TABLE_SCALAR)
@@ -93,15 +92,10 @@ Pair pair_of(uint j, uint r)
 // b of row r and key j.
 float bias_of(uint j, uint r, Pair p)
 {
-    float b = 0.0;
-    if (has_term(TERM_TABLE) && p.row != NO_ROW) {
-        b = constants.bias_scale * table_load(table_at(0u, 0u, uint(p.row)) + head);
-        if (has_term(TERM_ROW_SCALE))
-            b *= row_scale_load(row_scale_at(0u, entry.b, head) + row_a[r]);
-    }
-    if (has_term(TERM_SLOPE))
-        b += slope_bias(head, p.delta, int(j), position_k(entry.b, j), len.k);
-    return b;
+    float gate = has_term(TERM_ROW_SCALE)
+                     ? row_scale_load(row_scale_at(0u, entry.b, head) + row_a[r])
+                     : 1.0;
+    return scalar_bias(head, p.row, gate, p.delta, int(j), position_k(entry.b, j), len.k);
 }
 
 // Sums over channels: products with key j and with table rows, and for cosines the squares.
