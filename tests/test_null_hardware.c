@@ -275,11 +275,38 @@ static void compile_all_unfused(rhumb_context *context, const char *family)
     }
 }
 
+/* BIAS by distance, by slope and by window. */
+static void compile_bias(rhumb_context *context, const char *family)
+{
+    static const uint32_t types[] = {RHUMB_TYPE_T5, RHUMB_TYPE_ALIBI, RHUMB_TYPE_SWIN_V2};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        rhumb_plan_info info;
+        char what[128];
+        rhumb_init_plan_info(&info, RHUMB_OP_BIAS);
+        info.scheme = unfused_scheme(types[i]);
+        info.heads = 12;
+        info.head_dim = 64;
+        info.max_q_length = 49;
+        info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_O);
+        if (types[i] != RHUMB_TYPE_ALIBI)
+            info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE);
+        if (types[i] != RHUMB_TYPE_SWIN_V2)
+            info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_Q) |
+                          RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_K) |
+                          RHUMB_VIEW_BIT(RHUMB_VIEW_LENGTHS);
+        info.dtype[RHUMB_VIEW_O] = info.dtype[RHUMB_VIEW_TABLE] = dtypes[i];
+        snprintf(what, sizeof what, "bias of scheme type %u %s", types[i],
+                 harness_dtype_name(dtypes[i]));
+        compile(context, family, what, &info);
+    }
+}
+
 static void compile_all(rhumb_context *context, const char *family)
 {
     static const uint32_t head_dims[] = {64, 80, 96, 128, 256};
     compile_rotate(context, family);
     compile_all_unfused(context, family);
+    compile_bias(context, family);
     for (size_t t = 0; t < 3; t++) {
         compile_attention(context, family, 40, RHUMB_VARIANT_GENERIC, dtypes[t], t == 0);
         for (size_t d = 0; d < sizeof head_dims / sizeof head_dims[0]; d++) {
