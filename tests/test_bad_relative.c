@@ -1,5 +1,5 @@
-/* Bad parameters, views, tables and records of the relative schemes: each is refused with its field,
- * what was wanted and what was there. And what plans say of their tables. */
+/* Bad parameters, views, tables and records of the relative schemes: each is refused with its
+ * field, what was wanted and what was there. And what plans say of their tables. */
 #include "harness.h"
 
 #include <rhumb/rhumb_schemes.h>

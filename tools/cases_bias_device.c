@@ -1,5 +1,5 @@
-/* Golden cases of ops bias and buckets on a device. A bucket is the row of a table that holds its own
- * row numbers. */
+/* Golden cases of ops bias and buckets on a device. A bucket is the row of a table that holds its
+ * own row numbers. */
 #include "cases_relative.h"
 
 #include <stdlib.h>
