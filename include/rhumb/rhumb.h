@@ -462,7 +462,9 @@ typedef enum rhumb_op {
      * it is loaded; K has been rotated when it was written. Accumulates in float32. With
      * plan_info.scheme its terms join the logits and, with VALUE_TABLE, the values:
      *   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment])
-     *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q */
+     *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q
+     * delta goes by the position views where both are there, else by the indices a + q_offset and
+     * j. A plan with a scheme or MASK is UNFUSED, and wants WORKSPACE. */
     RHUMB_OP_ATTENTION = 2,
     /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. */
     RHUMB_OP_ENCODE = 3,
@@ -477,8 +479,11 @@ typedef enum rhumb_op {
      * stay as they are. Schemes with windows: O is one window, or with a shift
      * [windows, heads, N, N], the mask included. */
     RHUMB_OP_BIAS = 5,
-    /* O [B, heads, Lq, Lk] = S, with every positional term, before any mask. With plan_info.rotary
-     * Q is rotated when it is loaded, K has been rotated. */
+    /* O [B, heads, Lq, Lk] = S, with every positional term, before any mask, for rows below q_length
+     * and keys below k_length. With plan_info.rotary Q is rotated when it is loaded, K has been
+     * rotated. Views: Q, K, O; those of the scheme but VALUE_TABLE; optional POSITIONS_Q,
+     * POSITIONS_K, LENGTHS, STATUS. With windows of a grid O is [windows B, heads, N, N], without
+     * the mask between regions; padding tokens have q = k = 0 and rows of their own. */
     RHUMB_OP_SCORES = 6,
     /* Y = X W^T + b: the tables of schemes that project their position embedding. */
     RHUMB_OP_PROJECT = 7,
@@ -588,7 +593,9 @@ typedef struct rhumb_plan_properties {
     uint32_t bindings_size;        /* bytes of the bindings block */
     uint32_t padding;
     uint64_t workspace_size;       /* bytes of WORKSPACE for one batch entry at the plan's maxima;
-                                      times B. 0: none wanted */
+                                      times B. 0: none wanted. Rows are taken in blocks of up to
+                                      16 MiB of logits, or one by one where a row of all heads has
+                                      more */
     uint64_t flops;                /* of one batch entry at the plan's maximum lengths,
                                       nothing masked */
     uint64_t bytes;                /* read and written, likewise */
