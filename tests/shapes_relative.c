@@ -14,8 +14,8 @@
  *
  * Bound of an output of ATTENTION. An error d_j of a logit moves it by P_j d_j (|v_j| + |O|). A
  * weight is exp, within (3 + 2 |x|) ulp in Vulkan, x at most the range X of the row, rounded itself
- * (X u), and so is the denominator: 2 (3 + 3 X) 2 u. Sums over Lk keys, twice: 2 min(Lk, 6 sqrt(Lk))
- * u. Division and product: 4 u. */
+ * (X u), and so is the denominator: 2 (3 + 3 X) 2 u. Sums over Lk keys, twice:
+ * 2 min(Lk, 6 sqrt(Lk)) u. Division and product: 4 u. */
 #define UNIT 5.9604644775390625e-8
 #define MOST_TABLES 12
 #define CLIP_LEFT 3u
@@ -97,8 +97,8 @@ static harness_tensor *add_table(relative_run *r, rhumb_view_id id, rhumb_dtype 
 static ref_table add_vectors(relative_run *r, rhumb_view_id id, uint32_t rows)
 {
     uint64_t heads = r->s.shared_tables ? 1 : r->s.heads;
-    harness_tensor *t = add_table(r, id, r->s.dtype_table, heads, rows, r->s.head_dim,
-                                  r->s.layout_table);
+    harness_tensor *t =
+        add_table(r, id, r->s.dtype_table, heads, rows, r->s.head_dim, r->s.layout_table);
     return (ref_table){t->values, r->s.shared_tables ? 0 : (uint64_t)rows * r->s.head_dim,
                        r->s.head_dim};
 }
@@ -186,7 +186,9 @@ static void make_alibi(relative_run *r)
     r->scheme.alibi.bias_times_scale = index;
     (void)ref_alibi_slopes(0, r->s.heads, 8.0, r->s.heads, r->slopes);
     r->ref.alibi = (ref_alibi){
-        .form = index ? REF_ALIBI_KEY_INDEX : last ? REF_ALIBI_LAST_KEY : REF_ALIBI_SYMMETRIC,
+        .form = index  ? REF_ALIBI_KEY_INDEX
+                : last ? REF_ALIBI_LAST_KEY
+                       : REF_ALIBI_SYMMETRIC,
         .slopes = r->slopes,
         .inside = index,
     };
@@ -214,7 +216,9 @@ static void make_xl(relative_run *r)
         .bidirectional = both,
         .clamp = f == RELATIVE_XL_CLAMP ? (int32_t)XL_CLAMP : 0,
         .flip = both ? (r->s.batch + 1) / 2 : UINT32_MAX,
-        .rows = learned ? LEARNED_ROWS : both ? 2 * n + 1 : n + 1,
+        .rows = learned ? LEARNED_ROWS
+                : both  ? 2 * n + 1
+                        : n + 1,
         .first = both ? -(int32_t)n : 0,
         .learned = learned,
         .u = add_heads(r, RHUMB_VIEW_CONTENT_BIAS),
@@ -510,7 +514,8 @@ static double logit_bound(const relative_run *r, double size)
 static void describe(const relative_run *r, char *text, size_t size)
 {
     const relative_shape *s = &r->s;
-    snprintf(text, size, "family %d B%u H%u/%u Lq%u Lk%u D%u %s>%s tables %s%s offset %d%s mask %u%s",
+    snprintf(text, size,
+             "family %d B%u H%u/%u Lq%u Lk%u D%u %s>%s tables %s%s offset %d%s mask %u%s",
              (int)s->family, s->batch, s->heads, s->kv_heads, s->q_rows, s->k_rows, s->head_dim,
              harness_dtype_name(s->dtype), harness_dtype_name(s->dtype_o),
              harness_dtype_name(s->dtype_table), s->shared_tables ? " shared" : "",
@@ -553,9 +558,9 @@ static void row_bound(const relative_run *r, uint64_t row, const answers *a, con
         double p = exp(a->scores[at] + added - a->lse[row]);
         double error = logit_bound(r, a->sizes[at] + fabs(added)) + relative;
         for (uint32_t d = 0; d < s->head_dim; d++)
-            bound[d] += p * error *
-                        (fabs(r->v.values[(kv * s->k_rows + j) * s->head_dim + d]) + table +
-                         fabs(want[d]));
+            bound[d] +=
+                p * error *
+                (fabs(r->v.values[(kv * s->k_rows + j) * s->head_dim + d]) + table + fabs(want[d]));
     }
     for (uint32_t d = 0; d < s->head_dim; d++)
         bound[d] += harness_rounding(s->dtype_o, fabs(want[d]) + bound[d]);
@@ -586,8 +591,8 @@ static bool compare(harness *h, relative_run *r, const char *text)
         row_bound(r, i, &a, want + i * s->head_dim, bound + i * s->head_dim);
     if (!passed)
         (void)harness_fail(h, "relative: %s: the reference refused it", text);
-    passed = passed && harness_compare(h, r->scores ? "scores" : "unfused", text, &r->o, want,
-                                       bound, NULL);
+    passed = passed &&
+             harness_compare(h, r->scores ? "scores" : "unfused", text, &r->o, want, bound, NULL);
     free(a.scores);
     free(a.sizes);
     free(a.lse);

@@ -6,20 +6,20 @@
 #include "harness.h"
 
 typedef enum relative_family {
-    RELATIVE_PLAIN, /* no scheme */
-    RELATIVE_SHAW,  /* clips 3 and 2; A, V; by_key: C as well */
+    RELATIVE_PLAIN,         /* no scheme */
+    RELATIVE_SHAW,          /* clips 3 and 2; A, V; by_key: C as well */
     RELATIVE_SHAW_MIRRORED, /* query minus key */
     RELATIVE_MUSIC,         /* 7 distances */
     RELATIVE_MUSIC_BOTH,
-    RELATIVE_T5,            /* 8 buckets up to 20 */
+    RELATIVE_T5, /* 8 buckets up to 20 */
     RELATIVE_T5_CAUSAL,
-    RELATIVE_T5_GATED,      /* ROW_SCALE, bias_scale 0.5 */
+    RELATIVE_T5_GATED, /* ROW_SCALE, bias_scale 0.5 */
     RELATIVE_ALIBI,
-    RELATIVE_ALIBI_INDEX,   /* KEY_INDEX, inside the scale */
+    RELATIVE_ALIBI_INDEX, /* KEY_INDEX, inside the scale */
     RELATIVE_ALIBI_LAST,
-    RELATIVE_XL,            /* sinusoidal: A, u, w */
-    RELATIVE_XL_CLAMP,      /* clamp_len 5 */
-    RELATIVE_XL_FOLDED,     /* r in place of w, A meets q + u */
+    RELATIVE_XL,        /* sinusoidal: A, u, w */
+    RELATIVE_XL_CLAMP,  /* clamp_len 5 */
+    RELATIVE_XL_FOLDED, /* r in place of w, A meets q + u */
     RELATIVE_XL_LEARNED,
     RELATIVE_XLNET,         /* segments, flip_half */
     RELATIVE_DEBERTA,       /* A and C, span 4 */
@@ -36,21 +36,21 @@ typedef struct relative_shape {
     uint32_t q_rows;
     uint32_t k_rows;
     uint32_t head_dim;
-    rhumb_dtype dtype;       /* of Q, K and V */
+    rhumb_dtype dtype; /* of Q, K and V */
     rhumb_dtype dtype_o;
     rhumb_dtype dtype_table; /* of vectors and TABLE */
     harness_layout layout;   /* of Q, K, V and O */
     harness_layout layout_table;
-    bool shared_tables;      /* one for all heads, where the scheme allows it */
+    bool shared_tables; /* one for all heads, where the scheme allows it */
     bool offset_given;
-    int32_t q_offset;        /* else bottom-right */
+    int32_t q_offset; /* else bottom-right */
     /* ATTENTION */
     bool causal;
-    uint32_t mask;           /* MASK: bit i of dimension i is its own size, else 1; plus
+    uint32_t mask; /* MASK: bit i of dimension i is its own size, else 1; plus
                                 RELATIVE_MASKED */
     rhumb_dtype dtype_mask;
-    bool poison;             /* NaN in keys and values that no row sees */
-    uint32_t plan_k;         /* the plan's max_k_length; 0: k_rows */
+    bool poison;     /* NaN in keys and values that no row sees */
+    uint32_t plan_k; /* the plan's max_k_length; 0: k_rows */
 } relative_shape;
 
 #define RELATIVE_MASKED 16u

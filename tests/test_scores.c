@@ -10,42 +10,83 @@
 
 #define F16 .dtype = RHUMB_F16, .dtype_o = RHUMB_F16, .dtype_table = RHUMB_F16
 #define BF16 .dtype = RHUMB_BF16, .dtype_o = RHUMB_BF16, .dtype_table = RHUMB_BF16
-#define ODD {.row_pad = 3, .offset = 1}
+#define ODD                                                                                        \
+    {                                                                                              \
+        .row_pad = 3, .offset = 1                                                                  \
+    }
 #define OFFSET(n) .offset_given = true, .q_offset = (n)
 
 /* Every scheme, one key and row, primes, more rows than keys, a chunk and a step of decoding. */
 #define EACH(f)                                                                                    \
     {.family = (f), .batch = 3, .heads = 3, .q_rows = 13, .k_rows = 31, .head_dim = 7},            \
-    {.family = (f), .heads = 2, .q_rows = 1, .k_rows = 1, .head_dim = 8}
+    {                                                                                              \
+        .family = (f), .heads = 2, .q_rows = 1, .k_rows = 1, .head_dim = 8                         \
+    }
 
 static const relative_shape schemes[] = {
-    EACH(RELATIVE_PLAIN),         EACH(RELATIVE_SHAW),        EACH(RELATIVE_SHAW_MIRRORED),
-    EACH(RELATIVE_MUSIC),         EACH(RELATIVE_MUSIC_BOTH),  EACH(RELATIVE_T5),
-    EACH(RELATIVE_T5_CAUSAL),     EACH(RELATIVE_T5_GATED),    EACH(RELATIVE_ALIBI),
-    EACH(RELATIVE_ALIBI_INDEX),   EACH(RELATIVE_ALIBI_LAST),  EACH(RELATIVE_XL),
-    EACH(RELATIVE_XL_CLAMP),      EACH(RELATIVE_XL_FOLDED),   EACH(RELATIVE_XL_LEARNED),
-    EACH(RELATIVE_XLNET),         EACH(RELATIVE_DEBERTA),     EACH(RELATIVE_DEBERTA_LOG),
+    EACH(RELATIVE_PLAIN),         EACH(RELATIVE_SHAW),       EACH(RELATIVE_SHAW_MIRRORED),
+    EACH(RELATIVE_MUSIC),         EACH(RELATIVE_MUSIC_BOTH), EACH(RELATIVE_T5),
+    EACH(RELATIVE_T5_CAUSAL),     EACH(RELATIVE_T5_GATED),   EACH(RELATIVE_ALIBI),
+    EACH(RELATIVE_ALIBI_INDEX),   EACH(RELATIVE_ALIBI_LAST), EACH(RELATIVE_XL),
+    EACH(RELATIVE_XL_CLAMP),      EACH(RELATIVE_XL_FOLDED),  EACH(RELATIVE_XL_LEARNED),
+    EACH(RELATIVE_XLNET),         EACH(RELATIVE_DEBERTA),    EACH(RELATIVE_DEBERTA_LOG),
     EACH(RELATIVE_DEBERTA_PAPER),
 };
 
 /* Shapes and formats on schemes that between them have every view. */
 static const relative_shape shapes[] = {
-    {.family = RELATIVE_SHAW, .heads = 6, .kv_heads = 2, .q_rows = 5, .k_rows = 131, .head_dim = 16},
+    {.family = RELATIVE_SHAW,
+     .heads = 6,
+     .kv_heads = 2,
+     .q_rows = 5,
+     .k_rows = 131,
+     .head_dim = 16},
     {.family = RELATIVE_SHAW, .heads = 2, .q_rows = 37, .k_rows = 11, .head_dim = 4, OFFSET(0)},
     {.family = RELATIVE_SHAW, .heads = 2, .q_rows = 1, .k_rows = 257, .head_dim = 64},
     {.family = RELATIVE_SHAW, .heads = 1, .q_rows = 3, .k_rows = 5, .head_dim = 576},
     {.family = RELATIVE_SHAW, .heads = 2, .q_rows = 9, .k_rows = 23, .head_dim = 24, F16},
-    {.family = RELATIVE_SHAW, .heads = 2, .q_rows = 9, .k_rows = 23, .head_dim = 24, BF16,
+    {.family = RELATIVE_SHAW,
+     .heads = 2,
+     .q_rows = 9,
+     .k_rows = 23,
+     .head_dim = 24,
+     BF16,
      .shared_tables = true},
-    {.family = RELATIVE_XLNET, .batch = 5, .heads = 3, .q_rows = 9, .k_rows = 23, .head_dim = 13,
-     .layout = ODD, .layout_table = ODD, F16},
-    {.family = RELATIVE_XLNET, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 9, .k_rows = 23,
-     .head_dim = 12, .layout = {.by_rows = true}, .shared_tables = true},
+    {.family = RELATIVE_XLNET,
+     .batch = 5,
+     .heads = 3,
+     .q_rows = 9,
+     .k_rows = 23,
+     .head_dim = 13,
+     .layout = ODD,
+     .layout_table = ODD,
+     F16},
+    {.family = RELATIVE_XLNET,
+     .batch = 2,
+     .heads = 4,
+     .kv_heads = 2,
+     .q_rows = 9,
+     .k_rows = 23,
+     .head_dim = 12,
+     .layout = {.by_rows = true},
+     .shared_tables = true},
     {.family = RELATIVE_XL_FOLDED, .heads = 2, .q_rows = 3, .k_rows = 40, .head_dim = 16, BF16},
-    {.family = RELATIVE_DEBERTA_LOG, .heads = 2, .q_rows = 29, .k_rows = 47, .head_dim = 10,
-     .shared_tables = true, .dtype_table = RHUMB_F16, OFFSET(3)},
-    {.family = RELATIVE_T5_GATED, .batch = 2, .heads = 3, .q_rows = 17, .k_rows = 40, .head_dim = 8,
-     F16, .layout_table = ODD},
+    {.family = RELATIVE_DEBERTA_LOG,
+     .heads = 2,
+     .q_rows = 29,
+     .k_rows = 47,
+     .head_dim = 10,
+     .shared_tables = true,
+     .dtype_table = RHUMB_F16,
+     OFFSET(3)},
+    {.family = RELATIVE_T5_GATED,
+     .batch = 2,
+     .heads = 3,
+     .q_rows = 17,
+     .k_rows = 40,
+     .head_dim = 8,
+     F16,
+     .layout_table = ODD},
     {.family = RELATIVE_ALIBI, .heads = 3, .q_rows = 2, .k_rows = 1000, .head_dim = 8},
 };
 
@@ -164,14 +205,16 @@ static void check_windows(harness *h, bool pad_first)
     bound = harness_alloc(o.count, sizeof *bound);
     fill_window_logits(&q, &k, &table, pad_first, want);
     for (uint64_t i = 0; i < o.count; i++)
-        bound[i] = 13.0 * 5.9604644775390625e-8 * (36.0 * sqrt((double)DIM) + 6.0); /* numbers to 6 */
+        bound[i] =
+            13.0 * 5.9604644775390625e-8 * (36.0 * sqrt((double)DIM) + 6.0); /* numbers to 6 */
     h->cases++;
     if (harness_run(h, &op) != RHUMB_OK) {
         (void)harness_fail(h, "windows: %s", op.message);
     } else {
         harness_load(&o);
-        (void)harness_compare(h, "scores of windows", pad_first ? "pad then shift" : "shift then pad",
-                              &o, want, bound, NULL);
+        (void)harness_compare(h, "scores of windows",
+                              pad_first ? "pad then shift" : "shift then pad", &o, want, bound,
+                              NULL);
     }
     free(want);
     free(bound);

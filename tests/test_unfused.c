@@ -1,5 +1,5 @@
-/* ATTENTION, variant UNFUSED: plain attention over the fused forms' shapes, every scheme, masks, and
- * blocks of rows. */
+/* ATTENTION, variant UNFUSED: plain attention over some of the fused forms' shapes, every scheme,
+ * masks, and blocks of rows. */
 #include "shapes.h"
 #include "shapes_relative.h"
 
@@ -9,8 +9,11 @@
 #define F16 .dtype_q = RHUMB_F16, .dtype_k = RHUMB_F16, .dtype_v = RHUMB_F16, .dtype_o = RHUMB_F16
 #define OFFSET(n) .offset_given = true, .q_offset = (n)
 #define WINDOW(l, r) .windowed = true, .window_left = (l), .window_right = (r)
-#define ODD {.row_pad = 3, .offset = 1}
-#define ONE_ROW 4194304u  /* keys of a plan with one head whose WORKSPACE holds one row */
+#define ODD                                                                                        \
+    {                                                                                              \
+        .row_pad = 3, .offset = 1                                                                  \
+    }
+#define ONE_ROW 4194304u /* keys of a plan with one head whose WORKSPACE holds one row */
 
 static const attention_shape plain[] = {
     {PLAIN, .q_rows = 1, .k_rows = 1, .head_dim = 8},
@@ -37,42 +40,102 @@ static const attention_shape plain[] = {
     /* a block is one row, four rows, and eight of eleven */
     {PLAIN, .batch = 2, .q_rows = 5, .k_rows = 7, .head_dim = 8, .plan_k = ONE_ROW, .causal = true},
     {PLAIN, .heads = 2, .q_rows = 11, .k_rows = 7, .head_dim = 8, .plan_k = ONE_ROW / 8},
-    {PLAIN, .heads = 2, .q_rows = 11, .k_rows = 7, .head_dim = 8, .plan_k = ONE_ROW / 16, .lengths = true,
-     .batch = 2, .causal = true},
+    {PLAIN, .heads = 2, .q_rows = 11, .k_rows = 7, .head_dim = 8, .plan_k = ONE_ROW / 16,
+     .lengths = true, .batch = 2, .causal = true},
 };
 
 #define EACH(f)                                                                                    \
-    {.family = (f), .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 13, .k_rows = 31,             \
-     .head_dim = 12, .causal = true},                                                              \
-    {.family = (f), .heads = 3, .q_rows = 1, .k_rows = 37, .head_dim = 7, .causal = true,          \
-     .shared_tables = true}
+    {.family = (f),                                                                                \
+     .batch = 2,                                                                                   \
+     .heads = 4,                                                                                   \
+     .kv_heads = 2,                                                                                \
+     .q_rows = 13,                                                                                 \
+     .k_rows = 31,                                                                                 \
+     .head_dim = 12,                                                                               \
+     .causal = true},                                                                              \
+    {                                                                                              \
+        .family = (f), .heads = 3, .q_rows = 1, .k_rows = 37, .head_dim = 7, .causal = true,       \
+        .shared_tables = true                                                                      \
+    }
 
 static const relative_shape schemes[] = {
-    EACH(RELATIVE_SHAW),        EACH(RELATIVE_SHAW_MIRRORED), EACH(RELATIVE_MUSIC),
-    EACH(RELATIVE_MUSIC_BOTH),  EACH(RELATIVE_T5),            EACH(RELATIVE_T5_CAUSAL),
-    EACH(RELATIVE_T5_GATED),    EACH(RELATIVE_ALIBI),         EACH(RELATIVE_ALIBI_INDEX),
-    EACH(RELATIVE_ALIBI_LAST),  EACH(RELATIVE_XL),            EACH(RELATIVE_XL_CLAMP),
-    EACH(RELATIVE_XL_FOLDED),   EACH(RELATIVE_XL_LEARNED),    EACH(RELATIVE_XLNET),
-    EACH(RELATIVE_DEBERTA),     EACH(RELATIVE_DEBERTA_LOG),   EACH(RELATIVE_DEBERTA_PAPER),
+    EACH(RELATIVE_SHAW),        EACH(RELATIVE_SHAW_MIRRORED),
+    EACH(RELATIVE_MUSIC),       EACH(RELATIVE_MUSIC_BOTH),
+    EACH(RELATIVE_T5),          EACH(RELATIVE_T5_CAUSAL),
+    EACH(RELATIVE_T5_GATED),    EACH(RELATIVE_ALIBI),
+    EACH(RELATIVE_ALIBI_INDEX), EACH(RELATIVE_ALIBI_LAST),
+    EACH(RELATIVE_XL),          EACH(RELATIVE_XL_CLAMP),
+    EACH(RELATIVE_XL_FOLDED),   EACH(RELATIVE_XL_LEARNED),
+    EACH(RELATIVE_XLNET),       EACH(RELATIVE_DEBERTA),
+    EACH(RELATIVE_DEBERTA_LOG), EACH(RELATIVE_DEBERTA_PAPER),
 };
 
 static const relative_shape masks[] = {
-    {.family = RELATIVE_SHAW, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 9, .k_rows = 23,
-     .head_dim = 8, .mask = RELATIVE_MASKED | 15, .poison = true},
-    {.family = RELATIVE_SHAW, .batch = 3, .heads = 3, .q_rows = 9, .k_rows = 23, .head_dim = 8,
-     .mask = RELATIVE_MASKED | 9, .poison = true, .dtype = RHUMB_F16, .dtype_o = RHUMB_F16,
-     .dtype_mask = RHUMB_F16, .dtype_table = RHUMB_F16},
-    {.family = RELATIVE_PLAIN, .batch = 2, .heads = 3, .q_rows = 9, .k_rows = 131, .head_dim = 8,
-     .mask = RELATIVE_MASKED | 12, .causal = true, .poison = true, .dtype_mask = RHUMB_BF16},
+    {.family = RELATIVE_SHAW,
+     .batch = 2,
+     .heads = 4,
+     .kv_heads = 2,
+     .q_rows = 9,
+     .k_rows = 23,
+     .head_dim = 8,
+     .mask = RELATIVE_MASKED | 15,
+     .poison = true},
+    {.family = RELATIVE_SHAW,
+     .batch = 3,
+     .heads = 3,
+     .q_rows = 9,
+     .k_rows = 23,
+     .head_dim = 8,
+     .mask = RELATIVE_MASKED | 9,
+     .poison = true,
+     .dtype = RHUMB_F16,
+     .dtype_o = RHUMB_F16,
+     .dtype_mask = RHUMB_F16,
+     .dtype_table = RHUMB_F16},
+    {.family = RELATIVE_PLAIN,
+     .batch = 2,
+     .heads = 3,
+     .q_rows = 9,
+     .k_rows = 131,
+     .head_dim = 8,
+     .mask = RELATIVE_MASKED | 12,
+     .causal = true,
+     .poison = true,
+     .dtype_mask = RHUMB_BF16},
     /* one element for all keys: a third of the rows sees nothing */
-    {.family = RELATIVE_PLAIN, .batch = 2, .heads = 3, .q_rows = 9, .k_rows = 131, .head_dim = 8,
+    {.family = RELATIVE_PLAIN,
+     .batch = 2,
+     .heads = 3,
+     .q_rows = 9,
+     .k_rows = 131,
+     .head_dim = 8,
      .mask = RELATIVE_MASKED | 7},
-    {.family = RELATIVE_T5, .heads = 3, .q_rows = 9, .k_rows = 31, .head_dim = 8,
+    {.family = RELATIVE_T5,
+     .heads = 3,
+     .q_rows = 9,
+     .k_rows = 31,
+     .head_dim = 8,
      .mask = RELATIVE_MASKED},
-    {.family = RELATIVE_SHAW, .batch = 2, .heads = 2, .q_rows = 11, .k_rows = 23, .head_dim = 8,
-     .mask = RELATIVE_MASKED | 12, .plan_k = ONE_ROW / 8, .dtype_o = RHUMB_BF16},
-    {.family = RELATIVE_SHAW, .heads = 2, .q_rows = 7, .k_rows = 23, .head_dim = 9, .causal = true,
-     .offset_given = true, .q_offset = -3, .layout = ODD, .layout_table = ODD, .poison = true},
+    {.family = RELATIVE_SHAW,
+     .batch = 2,
+     .heads = 2,
+     .q_rows = 11,
+     .k_rows = 23,
+     .head_dim = 8,
+     .mask = RELATIVE_MASKED | 12,
+     .plan_k = ONE_ROW / 8,
+     .dtype_o = RHUMB_BF16},
+    {.family = RELATIVE_SHAW,
+     .heads = 2,
+     .q_rows = 7,
+     .k_rows = 23,
+     .head_dim = 9,
+     .causal = true,
+     .offset_given = true,
+     .q_offset = -3,
+     .layout = ODD,
+     .layout_table = ODD,
+     .poison = true},
 };
 
 static void run_unfused(harness_profile profile)
@@ -102,8 +165,13 @@ Test(unfused, every_scheme_mask_and_block_of_rows_is_right_on_swiftshader)
 
 Test(unfused, a_batch_entry_has_the_same_bits_alone)
 {
-    static const relative_shape shape = {.family = RELATIVE_SHAW, .heads = 4, .kv_heads = 2,
-                                         .q_rows = 11, .k_rows = 70, .head_dim = 8, .causal = true,
+    static const relative_shape shape = {.family = RELATIVE_SHAW,
+                                         .heads = 4,
+                                         .kv_heads = 2,
+                                         .q_rows = 11,
+                                         .k_rows = 70,
+                                         .head_dim = 8,
+                                         .causal = true,
                                          .plan_k = ONE_ROW / 32};
     harness h;
     harness_open(&h, HARNESS_LAVAPIPE);

@@ -93,7 +93,8 @@ static void windows(calls *c)
     X(attend, workspace_is_a_float_short, view(c, RHUMB_VIEW_WORKSPACE)->shape[3]--, ARGUMENT,     \
       "at least 70", "69")                                                                         \
     X(attend, workspace_is_of_two_rows,                                                            \
-      (view(c, RHUMB_VIEW_WORKSPACE)->shape[2] = 2, view(c, RHUMB_VIEW_WORKSPACE)->stride[2] = 70), \
+      (view(c, RHUMB_VIEW_WORKSPACE)->shape[2] = 2,                                                \
+       view(c, RHUMB_VIEW_WORKSPACE)->stride[2] = 70),                                             \
       ARGUMENT, "shape of WORKSPACE", "1, 2, 70")                                                  \
     X(attend, workspace_is_f16, view(c, RHUMB_VIEW_WORKSPACE)->dtype = RHUMB_F16, ARGUMENT,        \
       "dtype of WORKSPACE: wanted f32", "f16")                                                     \
@@ -111,8 +112,7 @@ static void windows(calls *c)
     X(attend, mask_has_too_many_heads, add(c, RHUMB_VIEW_MASK, RHUMB_F32, 1, 3, 1, KEYS),          \
       ARGUMENT, "MASK", "found 3")                                                                 \
     X(attend, value_table_has_a_row_too_few,                                                       \
-      add(c, RHUMB_VIEW_VALUE_TABLE, RHUMB_F32, 1, 1, 4, DIM), ARGUMENT, "VALUE_TABLE",            \
-      "found 4")                                                                                   \
+      add(c, RHUMB_VIEW_VALUE_TABLE, RHUMB_F32, 1, 1, 4, DIM), ARGUMENT, "VALUE_TABLE", "found 4") \
     X(scores, value_table, add(c, RHUMB_VIEW_VALUE_TABLE, RHUMB_F32, 1, 1, 5, DIM), ARGUMENT,      \
       "scores: views", "VALUE_TABLE")                                                              \
     X(scores, variant_unfused, c->op.info.variant = RHUMB_VARIANT_UNFUSED, UNSUPPORTED,            \
@@ -133,10 +133,10 @@ static void windows(calls *c)
       "the tokens of a grid", "12")                                                                \
     X(windows, causal, c->op.dispatch.causal = 1, ARGUMENT, "windows are whole", "1")              \
     X(windows, fewer_keys, c->op.dispatch.k_length = 15, ARGUMENT, "windows are whole", "15")      \
-    X(windows, positions, add(c, RHUMB_VIEW_POSITIONS_K, RHUMB_I32, 1, 1, 1, GRID * GRID),         \
+    X(windows, positions, add(c, RHUMB_VIEW_POSITIONS_K, RHUMB_I32, 1, 1, 1, GRID *GRID),          \
       ARGUMENT, "no POSITIONS", "0x80")                                                            \
-    X(windows, mask, add(c, RHUMB_VIEW_MASK, RHUMB_F32, 1, 1, 1, GRID * GRID), ARGUMENT,           \
-      "no MASK", "0x4000000")                                                                      \
+    X(windows, mask, add(c, RHUMB_VIEW_MASK, RHUMB_F32, 1, 1, 1, GRID *GRID), ARGUMENT, "no MASK", \
+      "0x4000000")                                                                                 \
     X(windows, rotary, c->op.info.rotary = &c->rope, UNSUPPORTED, "rotary: wanted NULL", "scheme") \
     X(windows, workspace_of_one_window, view(c, RHUMB_VIEW_WORKSPACE)->shape[3] = HEADS * 4 * 4,   \
       ARGUMENT, "at least 128", "32")
@@ -197,7 +197,8 @@ Test(unfused_input, unchanged_calls_are_accepted)
     harness_close(&h);
 }
 
-Test(unfused_input, workspace_is_at_least_one_row_and_at_most_sixteen_mebibytes_where_that_holds_one)
+Test(unfused_input,
+     workspace_is_at_least_one_row_and_at_most_sixteen_mebibytes_where_that_holds_one)
 {
     static const struct {
         uint32_t heads, rows, keys;
