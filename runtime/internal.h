@@ -325,6 +325,9 @@ typedef enum rhumb_kernel {
     RHUMB_KERNEL_PROJECT,
     RHUMB_KERNEL_FOLD,
     RHUMB_KERNEL_CONTINUOUS_BIAS,
+    RHUMB_KERNEL_BIAS,
+    RHUMB_KERNEL_SCORES,
+    RHUMB_KERNEL_SOFTMAX_VALUES,
     RHUMB_KERNEL_COUNT,
 } rhumb_kernel;
 
@@ -372,6 +375,7 @@ typedef struct rhumb_resolved {
     bool has_second;
     rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];
     uint32_t rows_per_group[RHUMB_PLAN_PIPELINES];
+    uint32_t rows_per_block; /* of a batch entry, that WORKSPACE has room for */
     rhumb_plan_properties properties;
 } rhumb_resolved;
 
@@ -419,6 +423,7 @@ struct rhumb_bindings {
     uint32_t batch;
     uint32_t q_length; /* rows and keys of the views */
     uint32_t k_length;
+    bool mask_of_one_key; /* MASK has one element for all keys of a row */
     struct rhumb_bindings_block block;
 };
 

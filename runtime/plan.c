@@ -10,6 +10,7 @@ const rhumb_operation *rhumb_find_operation(rhumb_op op)
 {
     static const rhumb_operation *const operations[] = {&rhumb_op_rotate, &rhumb_op_attention,
                                                         &rhumb_op_encode, &rhumb_op_resize,
+                                                        &rhumb_op_bias, &rhumb_op_scores,
                                                         &rhumb_op_project};
     for (size_t i = 0; i < COUNT(operations); i++)
         if (operations[i]->op == op)

@@ -84,21 +84,23 @@ rhumb_result rhumb_check_window(const rhumb_bindings *bindings, const rhumb_disp
     return RHUMB_OK;
 }
 
-rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d)
+rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                 bool has_keys)
 {
-    if (!d->causal && d->window_left == RHUMB_NO_WINDOW && d->window_right == RHUMB_NO_WINDOW &&
-        d->k_length == RHUMB_UNSET)
+    bool masked =
+        d->causal || d->window_left != RHUMB_NO_WINDOW || d->window_right != RHUMB_NO_WINDOW;
+    if (!masked && (has_keys || d->k_length == RHUMB_UNSET))
         return RHUMB_OK;
     return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
-                      "%s: causal, window_left, window_right and k_length: wanted the defaults, as "
-                      "they mean nothing here, found %u, %d, %d and %d",
-                      bindings->plan->operation->name, d->causal, d->window_left, d->window_right,
-                      d->k_length);
+                      "%s: causal, window_left, window_right%s: wanted the defaults, as they mean "
+                      "nothing here, found %u, %d, %d and k_length %d",
+                      bindings->plan->operation->name, has_keys ? "" : " and k_length", d->causal,
+                      d->window_left, d->window_right, d->k_length);
 }
 
 rhumb_result rhumb_check_defaults(const rhumb_bindings *bindings, const rhumb_dispatch *d)
 {
-    RHUMB_TRY(rhumb_check_no_mask(bindings, d));
+    RHUMB_TRY(rhumb_check_no_mask(bindings, d, false));
     if (d->q_length == RHUMB_UNSET && d->q_offset == RHUMB_UNSET && !d->inverse &&
         d->append_position == RHUMB_UNSET)
         return RHUMB_OK;

@@ -150,6 +150,9 @@
 #define TILE_ROWS 4
 #define DECODE_INVOCATIONS 128
 #define DECODE_MAX_ROWS 8
+#define BIAS_INVOCATIONS 128
+#define BIAS_HEADS 8       /* heads that share the rows of an invocation's keys */
+#define BIAS_KEYS 4        /* keys of one invocation */
 #define ROTATE_INVOCATIONS 128
 #define ROTATE_HEADS 4     /* heads that share one angle */
 #define ROTATE_PAIRS 4     /* pairs of one invocation */
@@ -164,6 +167,7 @@
 
 #define FLAG_CAUSAL 1
 #define FLAG_INVERSE 2
+#define FLAG_MASK_ONE_KEY 4 /* MASK has one element for all keys of a row */
 
 /* struct rhumb_constants_block, term_flags */
 #define TERM_FLAG_FLIP_HALF 1
@@ -195,6 +199,8 @@ struct rhumb_push {
     RHUMB_INT max_k_length;
     RHUMB_UINT groups;       /* work groups of the whole dispatch, over both its dimensions */
     RHUMB_UINT tiles;        /* attention: row tiles of one (batch, kv head) */
+    RHUMB_UINT first_row;    /* scores, softmax: the block of rows of every batch entry */
+    RHUMB_UINT row_count;
 };
 
 /* What a plan computes; uniform buffer. */

@@ -175,7 +175,8 @@ static void write_case(const char *name, const char *scheme, double wrong);
 Test(cli, help_and_version_go_to_stdout)
 {
     static const char *const asked[] = {
-        "--help", "-h", "check --help", "run --help", "devices --help", "describe --help"};
+        "--help", "-h", "check --help", "run --help", "devices --help", "describe --help",
+        "bench --help"};
 
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         expect_success(asked[i]);
@@ -199,6 +200,9 @@ Test(cli, wrong_arguments_are_one_line_and_status_2)
     expect_refusal("check --reference", 2, "--reference goes with --cases");
     expect_refusal("devices --jsn", 2, "unknown argument");
     expect_refusal("devices --device", 2, "--device wants a value");
+    expect_refusal("bench --rounds 0", 2, "--rounds wants an integer");
+    expect_refusal("bench --only no-such-row", 2, "no row matches \"no-such-row\"");
+    expect_refusal("bench extra", 2, "unknown argument \"extra\"");
     expect_refusal("run", 2, "--config is required");
     expect_refusal("run --config S/x.json", 2, "one of --input and --random");
     expect_refusal("run --config S/x.json --random 4 --input a.npy", 2,
@@ -228,6 +232,7 @@ Test(cli, a_device_that_is_not_there_is_status_1)
     expect_refusal("devices --device nonesuch", 1,
                    "rhumb devices: wanted a device with \"nonesuch\"");
     expect_refusal("check --device nonesuch", 1, "; rhumb devices lists them");
+    expect_refusal("bench --device nonesuch", 1, "; rhumb devices lists them");
     expect_refusal("devices --json --device 63", 1, "wanted device 63");
     cr_expect(c.out[0] == '\0', "beside the error: %s", c.out);
 }
@@ -244,6 +249,9 @@ Test(cli, results_that_cannot_be_written_are_status_1)
         "run --config F/config.json --random 4 --json",
         "describe F/config.json",
         "describe F/config.json --json",
+        "bench --list",
+        "bench --rounds 1 --only limits/dispatch",
+        "bench --rounds 1 --only limits/dispatch --json",
         "check --cases F/right.safetensors --reference",
         "check --cases F/right.safetensors --reference --json",
         "check --configs S/tests/goldens/configs",
@@ -273,7 +281,7 @@ Test(cli, results_that_cannot_be_written_are_status_1)
 Test(cli, every_option_that_a_usage_line_shows_is_explained)
 {
     static const char *const commands[] = {"check --help", "run --help", "devices --help",
-                                           "describe --help"};
+                                           "describe --help", "bench --help"};
 
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         expect_success(commands[i]);

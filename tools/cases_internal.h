@@ -112,5 +112,12 @@ int case_run_sinusoidal2d(case_file *c);
 int case_run_learned2d(case_file *c);
 int case_run_swin(case_file *c);
 int case_run_swin_v2(case_file *c);
+int case_run_shaw(case_file *c);
+int case_run_music(case_file *c);
+int case_run_t5(case_file *c);
+int case_run_alibi(case_file *c);
+int case_run_transformer_xl(case_file *c);
+int case_run_xlnet(case_file *c);
+int case_run_deberta(case_file *c);
 
 #endif

@@ -11,5 +11,6 @@ int rhumb_command_check(int argc, char **argv);
 int rhumb_command_run(int argc, char **argv);
 int rhumb_command_describe(int argc, char **argv);
 int rhumb_command_devices(int argc, char **argv);
+int rhumb_command_bench(int argc, char **argv); /* bench/bench.c */
 
 #endif /* RHUMB_TOOLS_COMMANDS_H */

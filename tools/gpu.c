@@ -113,6 +113,7 @@ static void read_identity(gpu *g)
     vkGetPhysicalDeviceProperties2(g->handles.physical_device, &properties);
     memcpy(g->device_uuid, id.deviceUUID, sizeof g->device_uuid);
     snprintf(g->driver, sizeof g->driver, "%s", driver.driverName);
+    snprintf(g->driver_info, sizeof g->driver_info, "%s", driver.driverInfo);
 }
 
 /* volk's loaders go through its globals; what is used afterwards is this gpu's own table. */

@@ -82,6 +82,7 @@ typedef struct gpu {
     VkPhysicalDeviceProperties properties;
     uint8_t device_uuid[VK_UUID_SIZE];
     char driver[VK_MAX_DRIVER_NAME_SIZE]; /* its name; "" where the driver does not tell */
+    char driver_info[VK_MAX_DRIVER_INFO_SIZE]; /* its version in its own words; "" likewise */
     VkPhysicalDeviceMemoryProperties memory;
     VkQueueFamilyProperties queue_family;
     VkCommandPool command_pool;

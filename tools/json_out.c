@@ -35,6 +35,7 @@ void json_put_device(cJSON *object, const gpu *g)
     cJSON_AddNumberToObject(object, "driver_version", (double)g->properties.driverVersion);
     cJSON_AddNumberToObject(object, "vendor_id", (double)g->properties.vendorID);
     cJSON_AddStringToObject(object, "driver", g->driver);
+    cJSON_AddStringToObject(object, "driver_info", g->driver_info);
     cJSON_AddStringToObject(object, "uuid", json_uuid_text(g->device_uuid, uuid, sizeof uuid));
 }
 

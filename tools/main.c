@@ -17,6 +17,7 @@ static const command commands[] = {
     {"describe", rhumb_command_describe, "what a model's config.json resolves to, and why"},
     {"devices", rhumb_command_devices,
      "devices, their limits, and the variant each operation takes"},
+    {"bench", rhumb_command_bench, "rates of the operations against the limits of the device"},
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])

@@ -67,10 +67,11 @@ def main():
             validate(args.spirv_val, args.target_env, path)
         modules[path.stem] = read_words(path)
 
+    guard = args.output.name.upper().replace(".", "_")
     parts = [
-        "/* Written by tools/pack_spirv.py from shaders/kernel. Do not edit. */",
-        "#ifndef RHUMB_SPIRV_H",
-        "#define RHUMB_SPIRV_H",
+        "/* Written by tools/pack_spirv.py from SPIR-V modules. Do not edit. */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
         "",
         "#include <stdint.h>",
         "",

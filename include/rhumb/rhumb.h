@@ -472,7 +472,13 @@ typedef enum rhumb_op {
     /* Y: a learned table resampled to another grid; plan_info.scheme is a rhumb_resize. Views:
      * TABLE {1, 1, rows, head_dim}, Y likewise. The grids say the rows: max_q_length means nothing. */
     RHUMB_OP_RESIZE = 4,
-    /* O [1, heads, Lq, Lk] = b, the part of a relative scheme's logits that is free of Q and K. */
+    /* O [1, heads, Lq, Lk] = b, the part of a relative scheme's logits that is free of Q and K, to be
+     * added to them (times the plan's scale where the scheme has its bias inside). Views: O; TABLE
+     * where the scheme has one; optional POSITIONS_Q, POSITIONS_K ([L]), LENGTHS (of one batch entry),
+     * STATUS. Row a has the position q_offset + a, q_offset as in ATTENTION, key j the position j;
+     * with both position views those of the views. Elements beyond q_length and k_length stay as
+     * they are. Schemes with windows: O is one window, or with a shift [windows, heads, N, N], the
+     * mask included. */
     RHUMB_OP_BIAS = 5,
     /* O [B, heads, Lq, Lk] = S, with every positional term, before any mask. With plan_info.rotary
      * Q is rotated when it is loaded, K has been rotated. */
@@ -705,10 +711,10 @@ typedef struct rhumb_dispatch {
     int32_t q_length;          /* rows of Q; default RHUMB_UNSET: as many as the views have */
     int32_t k_length;          /* keys, one number for all batches; default RHUMB_UNSET: likewise */
     int32_t q_offset;          /* ROTATE, ENCODE: position of row 0; RHUMB_UNSET (default): 0.
-                                  ATTENTION: see mask_order; RHUMB_UNSET: k_length - q_length of
-                                  each batch entry (bottom-right); 0: top-left; negative leaves rows
-                                  empty; at least -2^30. Also Q's position when it is rotated inside
-                                  without a position view; then 0 or more */
+                                  ATTENTION, SCORES, BIAS: see mask_order; RHUMB_UNSET: k_length -
+                                  q_length of each batch entry (bottom-right); 0: top-left; negative
+                                  leaves rows empty; at least -2^30. Also Q's position when it is
+                                  rotated inside without a position view; then 0 or more */
     uint32_t causal;           /* ATTENTION: 1 turns mask_order's rule on; default 0 */
     int32_t window_left;       /* ATTENTION: pos_q - pos_k < window_left (counts the token itself);
                                   1 or more */

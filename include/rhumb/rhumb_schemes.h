@@ -782,8 +782,8 @@ typedef struct rhumb_alibi {
     RHUMB_HEADER;
     rhumb_alibi_slopes slopes; /* default PAPER */
     rhumb_alibi_form form;     /* default SYMMETRIC */
-    uint32_t sloped_heads;     /* the first heads; the others have no bias (x-transformers). Default
-                                  RHUMB_SAME: all */
+    uint32_t sloped_heads;     /* the first heads, with the slopes of so many; the others have no bias
+                                  (x-transformers). Default RHUMB_SAME: all */
     uint32_t bias_times_scale; /* 1: S = (q . k + bias) s: Falcon. Default 0 */
     uint32_t list_count;       /* elements of each list: heads */
     uint32_t padding;
@@ -929,7 +929,8 @@ static inline void rhumb_init_deberta(rhumb_deberta *s)
  * Layouts: with grid {0, 0} a batch entry is one window of prefix + Wh Ww tokens. With a grid it is
  * an image of H W tokens in row-major order, cut into windows after a cyclic shift; tokens of a
  * window that the shift brought together get mask_value added. Lq = Lk = tokens of a batch entry;
- * BIAS and SCORES are over windows: [windows B, heads, N, N]. Views: TABLE [(2 Wh - 1)(2 Ww - 1)
+ * SCORES is over windows: [windows B, heads, N, N]; BIAS is one window, or with a shift
+ * [windows, heads, N, N], mask included. Views: TABLE [(2 Wh - 1)(2 Ww - 1)
  * (+ 3 with a class token: class to token, token to class, class to class), heads].
  */
 typedef enum rhumb_window_padding {

@@ -71,12 +71,13 @@ rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bin
 rhumb_result rhumb_check_reach(const rhumb_bindings *bindings, const struct rhumb_push *push)
 {
     const rhumb_terms *t = &bindings->plan->resolved.terms;
-    const uint32_t positions = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
+    const uint32_t on_device = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K) |
+                               BIT(RHUMB_VIEW_LENGTHS);
     int64_t q = push->q_length, k = push->k_length;
     int64_t offset = push->q_offset == RHUMB_UNSET ? k - q : push->q_offset;
     int64_t past = offset + q - 1, future = k - 1 - offset;
     if (!bindings->plan->resolved.has_terms || !q || !k ||
-        (bindings->plan->resolved.info.views & positions))
+        (bindings->plan->resolved.info.views & on_device))
         return RHUMB_OK;
     if (past <= (int64_t)t->reach_past && future <= (int64_t)t->reach_future)
         return RHUMB_OK;

@@ -3,11 +3,12 @@
 
 #include <math.h>
 
-/* Slope of head h of `heads`, as a positive number. */
-static double slope_of(const rhumb_alibi *p, uint32_t heads, uint32_t h)
+/* Slope of head h, as a positive number. The series is that of the heads that have one. */
+static double slope_of(const rhumb_alibi *p, uint32_t all, uint32_t h)
 {
     double c = p->bias_max;
-    if (h >= p->sloped_heads)
+    uint32_t heads = rhumb_min_u32(all, p->sloped_heads);
+    if (h >= heads)
         return 0.0;
     if (p->slopes == RHUMB_ALIBI_SLOPES_CLOSED_FORM)
         return exp2(-c * (h + 1) / heads);

@@ -3,9 +3,10 @@
  *     S_aj = scale * q_a . k_j        P_aj = exp S_aj / sum of exp S_aj' over the visible keys
  *     O_a  = sum of P_aj v_j          visible: see ref_attention in reference.h
  *
- * a is the query row, j the key column; positions of both come from ref_order.
+ * a is the query row, j the key column; positions of both come from ref_order. The mask's element
+ * and the terms of relative.h, where there are any, are parts of S.
  */
-#include "reference.h"
+#include "terms.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -61,6 +62,12 @@ static int valid(const ref_attention *t)
         return 0;
     if (t->order == REF_ORDER_POSITION && (t->positions_q == NULL || t->positions_k == NULL))
         return 0;
+    if (t->mask != NULL) {
+        const uint32_t full[4] = {t->batch, t->heads, t->q_rows, t->k_rows};
+        for (b = 0; b < 4; b++)
+            if (t->mask_shape[b] != 1 && t->mask_shape[b] != full[b])
+                return 0;
+    }
     for (b = 0; b < t->batch; b++) {
         const batch_view view = view_of(t, b);
         if (view.q_length < 0 || view.q_length > (int64_t)t->q_rows || view.k_length < 0 ||
@@ -70,7 +77,9 @@ static int valid(const ref_attention *t)
     return 1;
 }
 
-static int visible(const ref_attention *t, const batch_view *view, uint32_t a, uint32_t j)
+/* pos_k - pos_q, and whether order, causality and window let row a see key j. */
+static int in_reach(const ref_attention *t, const batch_view *view, uint32_t a, uint32_t j,
+                    int64_t *delta)
 {
     int64_t pos_q = (int64_t)a + view->q_offset, pos_k = j;
 
@@ -78,6 +87,7 @@ static int visible(const ref_attention *t, const batch_view *view, uint32_t a, u
         pos_q = t->positions_q[(uint64_t)view->b * t->q_rows + a];
         pos_k = t->positions_k[(uint64_t)view->b * t->k_rows + j];
     }
+    *delta = pos_k - pos_q;
     if (t->causal && pos_k > pos_q)
         return 0;
     if (t->window_left != REF_NO_WINDOW && pos_q - pos_k >= t->window_left)
@@ -85,15 +95,40 @@ static int visible(const ref_attention *t, const batch_view *view, uint32_t a, u
     return t->window_right == REF_NO_WINDOW || pos_k - pos_q <= t->window_right;
 }
 
-/* S of one pair. The terms of the relative schemes join here. */
-static double logit(const ref_attention *t, const double *q, const double *k)
+static double mask_element(const ref_attention *t, uint32_t b, uint32_t h, uint32_t a, uint32_t j)
 {
-    double sum = 0.0;
-    uint32_t d;
+    const uint32_t *n = t->mask_shape;
+    uint64_t at = n[0] == 1 ? 0 : b;
 
-    for (d = 0; d < t->head_dim; d++)
-        sum += q[d] * k[d];
-    return t->scale * sum;
+    if (t->mask == NULL)
+        return 0.0;
+    at = at * n[1] + (n[1] == 1 ? 0 : h);
+    at = at * n[2] + (n[2] == 1 ? 0 : a);
+    return t->mask[at * n[3] + (n[3] == 1 ? 0 : j)];
+}
+
+/* What row a of a batch entry shares between its heads; arrays of k_rows. */
+typedef struct row_view {
+    int64_t *deltas;
+    int64_t *rows; /* of the terms' tables */
+    int64_t *c_rows;
+    unsigned char *reached;
+    unsigned char *seen; /* reached and not masked: of one head */
+    double *weights;
+} row_view;
+
+/* -1 for a pair whose logit is wanted and whose row does not exist. */
+static int view_row(const ref_attention *t, const batch_view *view, uint32_t a, row_view *r)
+{
+    int64_t j;
+
+    for (j = 0; j < view->k_length; j++) {
+        r->reached[j] = (unsigned char)in_reach(t, view, a, (uint32_t)j, &r->deltas[j]);
+        if ((r->reached[j] || t->scores != NULL) &&
+            ref_terms_rows(t->terms, r->deltas[j], view->b, &r->rows[j], &r->c_rows[j]) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* Softmax over the visible keys of one row, in place of their logits. Returns the log of the sum.
@@ -113,34 +148,53 @@ static double normalise(double *weights, const unsigned char *seen, int64_t k_le
     return most + log(sum);
 }
 
+/* S of the row, where it is wanted; returns whether a key is visible. */
+static int row_logits(const ref_attention *t, const batch_view *view, uint32_t h, uint32_t a,
+                      const double *q, const double *k, const row_view *r)
+{
+    double *scores = NULL;
+    int any = 0;
+    int64_t j;
+
+    if (t->scores != NULL)
+        scores = t->scores + (((uint64_t)view->b * t->heads + h) * t->q_rows + a) * t->k_rows;
+    for (j = 0; j < view->k_length; j++) {
+        const double mask = mask_element(t, view->b, h, a, (uint32_t)j);
+        const ref_pair_place place = {view->b, h, (uint32_t)j, r->deltas[j], view->k_length};
+        r->seen[j] = r->reached[j] && mask > -1e30;
+        any |= r->seen[j];
+        if (r->seen[j] || scores != NULL)
+            r->weights[j] = ref_terms_logit(t, &place, a, r->rows[j], r->c_rows[j], q,
+                                            k + (uint64_t)j * t->head_dim);
+        if (scores != NULL)
+            scores[j] = r->weights[j];
+        if (r->seen[j])
+            r->weights[j] += mask;
+    }
+    return any;
+}
+
 static void attend_row(const ref_attention *t, const batch_view *view, uint32_t h, uint32_t a,
-                       const double *q, double *weights, unsigned char *seen)
+                       const double *q, const row_view *r)
 {
     const uint64_t kv = (uint64_t)view->b * t->kv_heads + (uint64_t)h * t->kv_heads / t->heads;
     const uint64_t row = ((uint64_t)view->b * t->heads + h) * t->q_rows + a;
     const double *k = t->k + kv * t->k_rows * t->head_dim;
     double lse = -(double)INFINITY;
-    int64_t j, visible_count = 0;
+    int64_t j;
     uint32_t d;
 
-    for (j = 0; j < view->k_length; j++) {
-        seen[j] = (unsigned char)visible(t, view, a, (uint32_t)j);
-        visible_count += seen[j];
-        if (seen[j] || t->scores != NULL)
-            weights[j] = logit(t, q, k + (uint64_t)j * t->head_dim);
-    }
-    if (t->scores != NULL)
-        memcpy(t->scores + row * t->k_rows, weights, (size_t)view->k_length * sizeof *weights);
-    if (visible_count > 0)
-        lse = normalise(weights, seen, view->k_length);
+    if (row_logits(t, view, h, a, q, k, r))
+        lse = normalise(r->weights, r->seen, view->k_length);
     if (t->lse != NULL)
         t->lse[row] = lse;
     for (d = 0; t->o != NULL && d < t->value_dim; d++)
         t->o[row * t->value_dim + d] = 0.0;
     for (j = 0; t->o != NULL && j < view->k_length; j++) {
         const double *v = t->v + (kv * t->k_rows + (uint64_t)j) * t->value_dim;
-        for (d = 0; seen[j] && d < t->value_dim; d++)
-            t->o[row * t->value_dim + d] += weights[j] * v[d];
+        for (d = 0; r->seen[j] && d < t->value_dim; d++)
+            t->o[row * t->value_dim + d] +=
+                r->weights[j] * (v[d] + ref_terms_value(t->terms, h, r->rows[j], d));
     }
 }
 
@@ -170,41 +224,70 @@ static double *rotated_queries(const ref_attention *t)
     return q;
 }
 
+static int make_row_view(row_view *r, uint32_t k_rows)
+{
+    const size_t count = (size_t)k_rows + 1;
+
+    r->deltas = calloc(count, sizeof *r->deltas);
+    r->rows = calloc(count, sizeof *r->rows);
+    r->c_rows = calloc(count, sizeof *r->c_rows);
+    r->reached = calloc(count, 1);
+    r->seen = calloc(count, 1);
+    r->weights = calloc(count, sizeof *r->weights);
+    return r->deltas != NULL && r->rows != NULL && r->c_rows != NULL && r->reached != NULL &&
+                   r->seen != NULL && r->weights != NULL
+               ? 0
+               : -1;
+}
+
+static void free_row_view(row_view *r)
+{
+    free(r->deltas);
+    free(r->rows);
+    free(r->c_rows);
+    free(r->reached);
+    free(r->seen);
+    free(r->weights);
+}
+
+/* All rows; with `check` only whether each has what it needs. */
+static int attend_rows(const ref_attention *t, const double *q, row_view *r, int check)
+{
+    uint32_t b, h;
+    int64_t a;
+
+    for (b = 0; b < t->batch; b++) {
+        const batch_view view = view_of(t, b);
+        for (a = 0; a < view.q_length; a++) {
+            if (view_row(t, &view, (uint32_t)a, r) != 0)
+                return -1;
+            for (h = 0; !check && h < t->heads; h++) {
+                const uint64_t row = ((uint64_t)b * t->heads + h) * t->q_rows + (uint64_t)a;
+                attend_row(t, &view, h, (uint32_t)a, q + row * t->head_dim, r);
+            }
+        }
+    }
+    return 0;
+}
+
 int ref_attend(const ref_attention *t)
 {
-    double *rotated = NULL, *weights = NULL;
-    unsigned char *seen = NULL;
+    row_view r = {NULL, NULL, NULL, NULL, NULL, NULL};
+    double *rotated = NULL;
     const double *q = t->q;
     int result = -1;
-    uint32_t b, h;
 
     if (!valid(t))
         return -1;
     if (t->rotary != NULL) {
         rotated = rotated_queries(t);
         if (rotated == NULL)
-            goto fail;
+            return -1;
         q = rotated;
     }
-    weights = calloc((size_t)t->k_rows + 1, sizeof *weights);
-    seen = calloc((size_t)t->k_rows + 1, 1);
-    if (weights == NULL || seen == NULL)
-        goto fail;
-    for (b = 0; b < t->batch; b++) {
-        const batch_view view = view_of(t, b);
-        for (h = 0; h < t->heads; h++) {
-            const double *head = q + ((uint64_t)b * t->heads + h) * t->q_rows * t->head_dim;
-            int64_t a;
-            for (a = 0; a < view.q_length; a++)
-                attend_row(t, &view, h, (uint32_t)a, head + (uint64_t)a * t->head_dim, weights,
-                           seen);
-        }
-    }
-    result = 0;
-
-fail:
+    if (make_row_view(&r, t->k_rows) == 0 && attend_rows(t, q, &r, 1) == 0)
+        result = attend_rows(t, q, &r, 0);
     free(rotated);
-    free(weights);
-    free(seen);
+    free_row_view(&r);
     return result;
 }

@@ -192,16 +192,18 @@ void ref_arange(uint32_t batch, uint32_t rows, int32_t offset, int32_t *position
 
 /* ------------------------------------------------------------------------------------------------
  * Attention: O = softmax(S) V over the visible keys.
- * S = scale * q . k, and later the terms of the relative schemes: each is one more group of fields
- * here, off by default (ref_attention_init), and one more line of logit() in attention.c.
+ * S = scale * q . k, and the terms of a relative scheme (relative.h).
  */
+typedef struct ref_terms ref_terms;
+
 typedef enum ref_order {
     REF_ORDER_INDEX = 0,    /* pos_q = a + q_offset, pos_k = j */
     REF_ORDER_POSITION = 1, /* pos_q, pos_k from positions_q, positions_k */
 } ref_order;
 
 /* Key j is visible to row a iff j < k_length, and (not causal or pos_k <= pos_q), and
- * pos_q - pos_k < window_left, and pos_k - pos_q <= window_right. */
+ * pos_q - pos_k < window_left, and pos_k - pos_q <= window_right, and the mask's element is above
+ * -1e30; such an element is added to S. */
 typedef struct ref_attention {
     uint32_t batch;
     uint32_t heads;
@@ -221,6 +223,9 @@ typedef struct ref_attention {
     const int32_t *k_lengths;   /* [batch]; or NULL: k_rows */
     const int32_t *positions_q; /* [batch, q_rows]; or NULL */
     const int32_t *positions_k; /* [batch, k_rows]; or NULL */
+    const double *mask;         /* [mask_shape]; or NULL */
+    uint32_t mask_shape[4]; /* batch, heads, q_rows, k_rows, or 1 where all share an element */
+    const ref_terms *terms; /* or NULL */
     const ref_rope *rotary; /* Q is rotated at positions_q, or at a + q_offset; NULL: not rotated */
     const double *q;        /* [batch, heads, q_rows, head_dim] */
     const double *k;        /* [batch, kv_heads, k_rows, head_dim], already rotated */
@@ -229,15 +234,16 @@ typedef struct ref_attention {
                        as they were; a row without a visible key is 0 */
     double *lse;    /* [batch, heads, q_rows]: ln sum exp of the visible S, -infinity for none;
                        or NULL */
-    double *scores; /* [batch, heads, q_rows, k_rows]: S of all keys below k_length, masked or
-                       not; the rest is left as it was; or NULL */
+    double *scores; /* [batch, heads, q_rows, k_rows]: S of all keys below k_length, visible or
+                       not, without the mask's elements; the rest is left as it was; or NULL */
 } ref_attention;
 
 /* kv_heads = heads, value_dim = head_dim, scale 1/sqrt(head_dim), nothing masked, pointers NULL. */
 void ref_attention_init(ref_attention *attention, uint32_t batch, uint32_t heads, uint32_t q_rows,
                         uint32_t k_rows, uint32_t head_dim);
 
-/* Masked keys and values are not read. -1 also for a position order without position arrays. */
+/* Keys and values that are not visible are not read. -1 also for a position order without position
+ * arrays, and for a pair that has no row in a table of the terms. */
 int ref_attend(const ref_attention *attention);
 
 #endif

@@ -1,0 +1,124 @@
+/* The benchmark: what is measured, how, and what comes out.
+ *
+ * A row is one operation at one shape. Rows of a group take turns: a round runs each once, and the
+ * next round begins with another one. A rate means little by itself, on a shared machine nothing at
+ * all; what counts is a row's rate over that of the group's limit (a copy, a read, multiply-adds)
+ * within one round. rows.c is the table.
+ */
+#ifndef RHUMB_BENCH_H
+#define RHUMB_BENCH_H
+
+#include "gpu.h"
+
+/* ----------------------------------------------------------------------------------------------
+ * Rows
+ */
+typedef enum bench_role {
+    BENCH_OPERATION = 0,
+    BENCH_BANDWIDTH, /* a limit. Bytes per second are held against the first of the group */
+    BENCH_COMPUTE,   /* likewise FLOPs per second */
+} bench_role;
+
+/* Limits: `bytes` of each stream, `invocations` of a work group (0: 128, as rhumb's kernels; as
+ * many as the device has where those are fewer). Operations: the rest, a batch of one. */
+typedef struct bench_shape {
+    uint64_t bytes;
+    uint32_t invocations;
+    uint32_t heads;
+    uint32_t q_rows;
+    uint32_t k_rows; /* attention; 0: as q_rows */
+    uint32_t head_dim;
+    rhumb_dtype dtype;
+    rhumb_pairing pairing; /* rotate */
+    bool in_place;         /* rotate */
+    bool causal;           /* attention, the last row sees all keys */
+} bench_shape;
+
+/* A row on a device. `record` records one dispatch; barriers between dispatches are the caller's.
+ * `release`: the GPU must be done with it. */
+typedef struct bench_work {
+    gpu *g;
+    double bytes; /* that one dispatch must move at least: each element once */
+    double flops; /* that it must compute at least */
+    rhumb_result (*record)(const struct bench_work *work, VkCommandBuffer commands);
+    void (*release)(struct bench_work *work);
+    void *state;
+} bench_work;
+
+typedef struct bench_row {
+    const char *group;
+    const char *name;
+    bench_role role;
+    /* On an error nothing is left to release, and the line is in g->message. */
+    rhumb_result (*make)(gpu *g, const struct bench_row *row, bench_work *work);
+    bench_shape shape;
+} bench_row;
+
+extern const bench_row bench_rows[]; /* rows of a group are neighbours */
+extern const uint32_t bench_row_count;
+
+#define BENCH_MAX_GROUP 8u /* rows */
+
+/* Row makers: limits.c and operations.c. */
+rhumb_result bench_make_copy(gpu *g, const bench_row *row, bench_work *work);
+rhumb_result bench_make_read(gpu *g, const bench_row *row, bench_work *work);
+rhumb_result bench_make_write(gpu *g, const bench_row *row, bench_work *work);
+rhumb_result bench_make_add(gpu *g, const bench_row *row, bench_work *work);
+rhumb_result bench_make_multiply_add(gpu *g, const bench_row *row, bench_work *work);
+rhumb_result bench_make_empty(gpu *g, const bench_row *row, bench_work *work);
+rhumb_result bench_make_rotate(gpu *g, const bench_row *row, bench_work *work);
+rhumb_result bench_make_attention(gpu *g, const bench_row *row, bench_work *work);
+
+/* "GROUP/NAME" and "H 32, L 4096, D 128, f32" into text; return text. */
+const char *bench_row_id(const bench_row *row, char *text, size_t size);
+const char *bench_row_shape(const bench_row *row, char *text, size_t size);
+
+/* Whether --only PATTERN (NULL: all) takes the row: a part of its id or a shell pattern of it. A
+ * limit is also taken where an operation of its group is. */
+bool bench_row_wanted(const bench_row *row, const char *pattern);
+
+/* ----------------------------------------------------------------------------------------------
+ * Measuring
+ */
+typedef struct bench_spread {
+    double median, p10, p90; /* all 0 where nothing was measured */
+} bench_spread;
+
+typedef struct bench_result {
+    const bench_row *row;
+    double bytes;
+    double flops;
+    uint32_t rounds;
+    uint32_t dispatches;       /* of one time taken */
+    bool host_clock;           /* no timestamps: submission and wait included */
+    bench_spread ns;           /* of one dispatch */
+    bench_spread of_bandwidth; /* rate over the limit's, round by round */
+    bench_spread of_compute;
+    char message[GPU_MESSAGE_SIZE]; /* why it could not be measured; "" */
+} bench_result;
+
+/* Told before each round, `round` from 0; rounds below 0 are warm-up. */
+typedef void (*bench_progress_fn)(const char *group, int32_t round);
+
+typedef struct bench_options {
+    uint32_t rounds;
+    bool host_clock; /* though there are timestamps */
+    bench_progress_fn progress;
+} bench_options;
+
+/* `count` rows of one group, at most BENCH_MAX_GROUP; one result each. A row that the device
+ * refuses has a message, the others run. */
+void bench_measure_group(gpu *g, const bench_row *const *rows, uint32_t count,
+                         const bench_options *options, bench_result *results);
+
+/* ----------------------------------------------------------------------------------------------
+ * Printing
+ */
+void bench_print_device(const gpu *g);
+void bench_print_group(const bench_result *results, uint32_t count);
+
+/* JSON lines: one object for the device, then one for each row. false: no memory. */
+bool bench_print_device_json(const gpu *g);
+bool bench_print_group_json(const bench_result *results, uint32_t count);
+
+#endif /* RHUMB_BENCH_H */

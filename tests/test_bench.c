@@ -1,0 +1,310 @@
+/* rhumb bench: that it runs, that its table is what it says, and what comes out. No time is
+ * asserted. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
+
+#include "harness.h"
+
+#include "bench.h"
+#include "command.h"
+
+#include <cjson/cJSON.h>
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KIB ((uint64_t)1 << 10)
+
+static void use_lavapipe(void)
+{
+    const char *icd = getenv("RHUMB_TEST_LAVAPIPE_ICD");
+
+    if (icd != NULL && icd[0] != '\0') {
+        setenv("VK_DRIVER_FILES", icd, 1);
+        setenv("VK_ICD_FILENAMES", icd, 1);
+    }
+}
+
+TestSuite(bench, .timeout = 300);
+
+/* ----------------------------------------------------------------------------------------------
+ * The table
+ */
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+Test(bench, rows_of_a_group_are_neighbours_and_ids_are_unique)
+{
+    for (uint32_t i = 0; i < bench_row_count; i++) {
+        uint32_t count = 0;
+        for (uint32_t j = 0; j < bench_row_count; j++) {
+            if (strcmp(bench_rows[j].group, bench_rows[i].group) != 0)
+                continue;
+            count++;
+            cr_expect(j == i || strcmp(bench_rows[j].name, bench_rows[i].name) != 0, "%s/%s twice",
+                      bench_rows[i].group, bench_rows[i].name);
+            cr_expect(j == 0 || count == 1 ||
+                          strcmp(bench_rows[j - 1].group, bench_rows[j].group) == 0,
+                      "%s is in two places", bench_rows[j].group);
+        }
+        cr_expect_leq(count, BENCH_MAX_GROUP, "%s: %u rows", bench_rows[i].group, count);
+    }
+}
+
+Test(bench, limits_move_as_many_bytes_as_the_operations_held_against_them)
+{
+    uint32_t checked = 0;
+
+    for (uint32_t i = 0; i < bench_row_count; i++) {
+        const bench_row *limit = &bench_rows[i];
+        for (uint32_t j = 0; j < bench_row_count && limit->role == BENCH_BANDWIDTH; j++) {
+            const bench_shape *s = &bench_rows[j].shape;
+            const uint64_t size = s->dtype == RHUMB_F32 ? 4 : 2;
+            uint64_t wanted = 0;
+            if (strcmp(bench_rows[j].group, limit->group) != 0)
+                continue;
+            if (bench_rows[j].make == bench_make_rotate) /* a copy reads as many as it writes */
+                wanted = (uint64_t)s->heads * s->q_rows * s->head_dim * size;
+            else if (bench_rows[j].make == bench_make_attention) /* K and V are read */
+                wanted = 2 * (uint64_t)s->heads * s->k_rows * s->head_dim * size;
+            else
+                continue;
+            cr_expect_eq(limit->shape.bytes, wanted, "%s/%s", limit->group, bench_rows[j].name);
+            checked++;
+        }
+    }
+    cr_expect_geq(checked, 32);
+}
+
+Test(bench, a_pattern_takes_the_limits_of_its_groups_along)
+{
+    uint32_t operations = 0, limits = 0;
+
+    for (uint32_t i = 0; i < bench_row_count; i++) {
+        const bench_row *row = &bench_rows[i];
+        if (!bench_row_wanted(row, "rotate-f16-*/half"))
+            continue;
+        cr_expect(begins(row->group, "rotate-f16-"), "%s/%s", row->group, row->name);
+        if (row->role == BENCH_OPERATION) {
+            cr_expect_str_eq(row->name, "half");
+            operations++;
+        } else {
+            limits++;
+        }
+    }
+    cr_expect_eq(operations, 2);
+    cr_expect_eq(limits, 4);
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * Measuring
+ */
+static rhumb_result refuse(gpu *g, const bench_row *row, bench_work *work)
+{
+    (void)work;
+    return gpu_fail(g, RHUMB_ERROR_LIMIT, "%s is refused", row->name);
+}
+
+static const bench_row small_rows[] = {
+    {"small", "copy", BENCH_BANDWIDTH, bench_make_copy, {.bytes = 64 * KIB}},
+    {"small", "copy-wide", BENCH_BANDWIDTH, bench_make_copy,
+     {.bytes = 64 * KIB, .invocations = 1024}},
+    {"small", "read", BENCH_OPERATION, bench_make_read, {.bytes = 1}},
+    {"small", "write", BENCH_OPERATION, bench_make_write, {.bytes = 9000}},
+    {"small", "add", BENCH_OPERATION, bench_make_add, {.bytes = 64 * KIB}},
+    {"small", "rotate", BENCH_OPERATION, bench_make_rotate,
+     {.heads = 3, .q_rows = 37, .head_dim = 64, .dtype = RHUMB_BF16}},
+    {"small", "rotate-in-place", BENCH_OPERATION, bench_make_rotate,
+     {.heads = 3, .q_rows = 37, .head_dim = 64, .pairing = RHUMB_PAIRING_HALF, .in_place = true}},
+    {"small", "refused", BENCH_OPERATION, refuse, {0}},
+};
+
+#define SMALL (sizeof small_rows / sizeof small_rows[0])
+
+static const char *progress_group;
+static int32_t progress_round;
+
+static void note_progress(const char *group, int32_t round)
+{
+    progress_group = group;
+    progress_round = round;
+}
+
+static void expect_spread(const bench_result *r, const char *what, const bench_spread *s)
+{
+    cr_expect(isfinite(s->p90) && s->p10 > 0.0 && s->p10 <= s->median && s->median <= s->p90,
+              "%s: %s: %g %g %g", r->row->name, what, s->p10, s->median, s->p90);
+}
+
+static void expect_measured(const bench_result *r)
+{
+    cr_expect_str_empty(r->message, "%s: %s", r->row->name, r->message);
+    cr_expect_geq(r->dispatches, 1);
+    expect_spread(r, "ns", &r->ns);
+    expect_spread(r, "of the bandwidth", &r->of_bandwidth);
+}
+
+static void measure_small(harness_profile profile, bool host_clock)
+{
+    const bench_options options = {
+        .rounds = 3, .host_clock = host_clock, .progress = note_progress};
+    const bench_row *rows[SMALL];
+    bench_result results[SMALL];
+    harness h;
+
+    harness_open(&h, profile);
+    for (uint32_t i = 0; i < SMALL; i++)
+        rows[i] = &small_rows[i];
+    bench_measure_group(h.g, rows, SMALL, &options, results);
+    for (uint32_t i = 0; i + 1 < SMALL; i++) {
+        expect_measured(&results[i]);
+        cr_expect(!host_clock || results[i].host_clock, "%s", rows[i]->name);
+        h.cases++;
+    }
+    cr_expect_str_eq(results[SMALL - 1].message, "refused is refused");
+    cr_expect_eq(results[SMALL - 1].ns.median, 0.0);
+    cr_expect_eq(results[0].of_bandwidth.median, 1.0, "the limit is held against itself");
+    cr_expect_eq(results[2].bytes, 128.0 * 4 * 16, "one work group at least");
+    cr_expect_eq(results[5].bytes, 2.0 * 3 * 37 * 64 * 2);
+    cr_expect_eq(results[6].bytes, 2.0 * 3 * 37 * 64 * 4);
+    cr_expect_str_eq(progress_group, "small");
+    cr_expect_eq(progress_round, 2);
+    harness_close(&h);
+}
+
+Test(bench, small_rows_are_measured_on_lavapipe)
+{
+    measure_small(HARNESS_LAVAPIPE, false);
+}
+
+Test(bench, small_rows_are_measured_on_the_smallest_device)
+{
+    measure_small(HARNESS_LAVAPIPE_FLOOR, false);
+}
+
+Test(bench, small_rows_are_measured_on_swiftshader)
+{
+    measure_small(HARNESS_SWIFTSHADER, false);
+}
+
+Test(bench, the_hosts_clock_serves_where_there_are_no_timestamps)
+{
+    measure_small(HARNESS_LAVAPIPE, true);
+}
+
+Test(bench, without_its_limit_a_row_has_a_time_and_no_fraction)
+{
+    const bench_options options = {.rounds = 2, .progress = note_progress};
+    const bench_row limit = {"alone", "limit", BENCH_BANDWIDTH, refuse, {0}};
+    const bench_row *rows[] = {&limit, &small_rows[4]};
+    bench_result results[2];
+    harness h;
+
+    harness_open(&h, HARNESS_LAVAPIPE);
+    bench_measure_group(h.g, rows, 2, &options, results);
+    cr_expect_str_eq(results[0].message, "limit is refused");
+    cr_expect_gt(results[1].ns.median, 0.0);
+    cr_expect_eq(results[1].of_bandwidth.median, 0.0);
+    h.cases++;
+    harness_close(&h);
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * The command
+ */
+static cJSON *parse(const char *line)
+{
+    cJSON *object = cJSON_Parse(line);
+
+    cr_assert(cJSON_IsObject(object), "no JSON object: %s", line);
+    return object;
+}
+
+static double number(const cJSON *object, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItem(object, name);
+
+    return cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
+}
+
+static double median_of(const cJSON *object, const char *name)
+{
+    return number(cJSON_GetObjectItem(object, name), "median");
+}
+
+static void expect_text(const cJSON *object, const char *name, const char *wanted)
+{
+    const cJSON *item = cJSON_GetObjectItem(object, name);
+
+    cr_assert(cJSON_IsString(item), "no %s", name);
+    cr_expect_str_eq(item->valuestring, wanted);
+}
+
+/* Standard error is among the lines: there is none, progress is for terminals. */
+Test(bench, json_lines_are_the_device_and_then_the_rows, .init = use_lavapipe)
+{
+    static const char *const ids[] = {"copy", "copy-wide", "half", "half-in-place"};
+    command_output output = command_run(
+        "'%s/tools/rhumb' bench --rounds 1 --only rotate-f16-512/half --json --validation",
+        command_build_root());
+    const char *line = command_next(&output, NULL);
+
+    cr_assert_eq(output.status, 0, "%s", output.text);
+    cr_assert_eq(output.lines, 5, "%zu lines, first: %s", output.lines, output.text);
+    cJSON *device = parse(line);
+    cr_expect(cJSON_IsString(cJSON_GetObjectItem(cJSON_GetObjectItem(device, "device"), "name")));
+    cJSON_Delete(device);
+    for (uint32_t i = 0; i < 4; i++) {
+        char id[64];
+        line = command_next(&output, line);
+        cJSON *row = parse(line);
+        snprintf(id, sizeof id, "rotate-f16-512/%s", ids[i]);
+        expect_text(row, "row", id);
+        expect_text(row, "clock", "queue");
+        cr_expect_eq(number(row, "rounds"), 1.0);
+        cr_expect_eq(number(row, "bytes"), 2.0 * 32 * 512 * 128 * 2);
+        cr_expect(isfinite(median_of(row, "of_bandwidth")) && median_of(row, "of_bandwidth") > 0.0,
+                  "%s", line);
+        cr_expect(fabs(number(row, "gigabytes_per_second") * median_of(row, "ns") -
+                       number(row, "bytes")) < 1.0,
+                  "%s", line);
+        cJSON_Delete(row);
+    }
+    command_free(&output);
+}
+
+Test(bench, attention_counts_the_visible_pairs_only, .init = use_lavapipe)
+{
+    const double pairs[] = {512.0 * 512, 512.0 * 513 / 2};
+    command_output output =
+        command_run("'%s/tools/rhumb' bench --rounds 1 --only attention-128-512 --json",
+                    command_build_root());
+    const char *line = command_next(&output, NULL);
+
+    cr_assert_eq(output.status, 0, "%s", output.text);
+    cr_assert_eq(output.lines, 4, "%s", output.text);
+    line = command_next(&output, line); /* the multiply-adds */
+    for (uint32_t i = 0; i < 2; i++) {
+        line = command_next(&output, line);
+        cJSON *row = parse(line);
+        cr_expect_eq(number(row, "flops"), 4.0 * 8 * 128 * pairs[i], "%s", line);
+        cr_expect(isfinite(median_of(row, "of_compute")) && median_of(row, "of_compute") > 0.0,
+                  "%s", line);
+        cJSON_Delete(row);
+    }
+    command_free(&output);
+}
+
+Test(bench, the_list_needs_no_device)
+{
+    command_output output = command_run(
+        "VK_DRIVER_FILES=/none VK_ICD_FILENAMES=/none '%s/tools/rhumb' bench --list",
+        command_build_root());
+
+    cr_expect_eq(output.status, 0, "%s", output.text);
+    cr_expect_eq(output.lines, bench_row_count);
+    command_free(&output);
+}
