@@ -167,11 +167,8 @@ static void set2(uint32_t pair[2], uint32_t height, uint32_t width)
 #define XL_ROWS(X)                                                                                 \
     X(xl, SCORES, XL_VIEWS, variant, p->xl.variant = (rhumb_xl_variant)2, ARGUMENT,                \
       "transformer_xl: variant: ", "found 2")                                                      \
-    X(xl, SCORES, XL_VIEWS, layout, p->xl.layout = (rhumb_sinusoid_layout)3, ARGUMENT,             \
-      "transformer_xl: layout: ", "found 3")                                                       \
     X(xl, SCORES, XL_VIEWS, clamp, p->xl.clamp_len = 1u << 30, ARGUMENT,                           \
       "transformer_xl: clamp_len: ", "found 1073741824")                                           \
-    X(xl, SCORES, XL_VIEWS, base, p->xl.base = 1, ARGUMENT, "transformer_xl: base: ", "found 1")   \
     X(xl, SCORES, XL_VIEWS, rows, p->xl.table_rows = 20, ARGUMENT,                                 \
       "transformer_xl: table_rows: wanted 0", "found 20")                                          \
     X(xl, SCORES, XL_VIEWS, no_rows, p->xl.variant = RHUMB_XL_LEARNED, ARGUMENT,                   \
@@ -190,8 +187,6 @@ static void set2(uint32_t pair[2], uint32_t height, uint32_t width)
       "transformer_xl")                                                                            \
     X(xlnet, SCORES, XL_VIEWS, flag, p->xlnet.flip_half = 2, ARGUMENT,                             \
       "xlnet: flip_half: ", "found 2")                                                             \
-    X(xlnet, SCORES, XL_VIEWS, base, p->xlnet.base = NOT_A_NUMBER, ARGUMENT,                       \
-      "xlnet: base: ", "nan")                                                                      \
     X(xlnet, SCORES, XL_VIEWS | VIEW(SEGMENT_TABLE), half_a_term, (void)p, ARGUMENT,               \
       "xlnet: views: wanted all or none of the segment term's", "no SEGMENT_BIAS")                 \
     X(xlnet, SCORES, XL_VIEWS | (SEGMENT_VIEWS & ~VIEW(SEGMENTS_K)), no_ids, (void)p, ARGUMENT,    \

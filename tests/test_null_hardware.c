@@ -241,6 +241,58 @@ static void compile_schemes(rhumb_context *context, const char *family)
     }
 }
 
+static void compile_encoding(rhumb_context *context, const char *family, const char *what,
+                             const void *scheme, uint32_t views, uint32_t rows)
+{
+    for (size_t i = 0; i < 3; i++) {
+        rhumb_plan_info info;
+        char text[128];
+        rhumb_init_plan_info(&info, RHUMB_OP_ENCODE);
+        info.scheme = scheme;
+        info.head_dim = 256;
+        info.max_q_length = rows;
+        info.views = views | RHUMB_VIEW_BIT(RHUMB_VIEW_X) | RHUMB_VIEW_BIT(RHUMB_VIEW_Y);
+        info.dtype[RHUMB_VIEW_X] = info.dtype[RHUMB_VIEW_Y] = dtypes[i];
+        info.dtype[RHUMB_VIEW_TABLE] = info.dtype[RHUMB_VIEW_COLUMN_TABLE] = dtypes[i];
+        snprintf(text, sizeof text, "encode %s %s", what, harness_dtype_name(dtypes[i]));
+        compile(context, family, text, &info);
+    }
+}
+
+static void compile_encode(rhumb_context *context, const char *family)
+{
+    const uint32_t table = RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE);
+    const uint32_t positions = RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS) |
+                               RHUMB_VIEW_BIT(RHUMB_VIEW_LENGTHS) |
+                               RHUMB_VIEW_BIT(RHUMB_VIEW_STATUS);
+    rhumb_sinusoidal sinusoidal;
+    rhumb_learned learned;
+    rhumb_sinusoidal2d plane;
+    rhumb_learned2d learned2d;
+    rhumb_init_sinusoidal(&sinusoidal);
+    rhumb_init_learned(&learned);
+    rhumb_init_sinusoidal2d(&plane);
+    rhumb_init_learned2d(&learned2d);
+    plane.grid[0] = learned2d.grid[0] = 20;
+    plane.grid[1] = learned2d.grid[1] = 28;
+    compile_encoding(context, family, "sinusoidal", &sinusoidal, positions, 512);
+    compile_encoding(context, family, "learned", &learned, positions | table, 512);
+    learned.normalize = 1;
+    compile_encoding(context, family, "learned, divided", &learned, positions | table, 512);
+    compile_encoding(context, family, "sinusoidal2d", &plane, 0, 560);
+    plane.coordinates = RHUMB_COORDINATES_VALID;
+    plane.normalize = 1;
+    compile_encoding(context, family, "sinusoidal2d of a mask", &plane,
+                     RHUMB_VIEW_BIT(RHUMB_VIEW_VALID), 560);
+    plane.output = RHUMB_OUTPUT_IMAGE;
+    compile_encoding(context, family, "sinusoidal2d of a mask as image", &plane,
+                     RHUMB_VIEW_BIT(RHUMB_VIEW_VALID), 560);
+    compile_encoding(context, family, "learned2d", &learned2d, table, 560);
+    learned2d.form = RHUMB_LEARNED2D_CONCAT;
+    compile_encoding(context, family, "learned2d of two tables", &learned2d,
+                     table | RHUMB_VIEW_BIT(RHUMB_VIEW_COLUMN_TABLE), 560);
+}
+
 static void compile_attention(rhumb_context *context, const char *family, uint32_t head_dim,
                               rhumb_variant variant, rhumb_dtype dtype, bool rotary)
 {
@@ -443,6 +495,7 @@ static void compile_all(rhumb_context *context, const char *family)
     compile_schemes(context, family);
     compile_all_unfused(context, family);
     compile_bias(context, family);
+    compile_encode(context, family);
     for (size_t t = 0; t < 3; t++) {
         compile_resize(context, family, dtypes[t]);
         compile_project(context, family, dtypes[t]);

@@ -30,6 +30,18 @@ static const field fields[] = {
 #define scheme_name "rope2d"
     RHUMB_ROPE2D_FIELDS(FIELD)
 #undef scheme_name
+#define scheme_name "sinusoidal"
+    RHUMB_SINUSOIDAL_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "learned"
+    RHUMB_LEARNED_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "sinusoidal2d"
+    RHUMB_SINUSOIDAL2D_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "learned2d"
+    RHUMB_LEARNED2D_FIELDS(FIELD)
+#undef scheme_name
 #define scheme_name "resize"
     RHUMB_RESIZE_FIELDS(FIELD)
 #undef scheme_name
