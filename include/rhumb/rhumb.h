@@ -101,6 +101,7 @@ typedef enum rhumb_type {
     RHUMB_TYPE_SELF_TEST_PROPERTIES = 14,
     RHUMB_TYPE_SELF_TEST_INFO = 15,
     RHUMB_TYPE_SELF_TEST_RESULT = 16,
+    RHUMB_TYPE_MROPE_SPAN = 17,
     RHUMB_TYPE_SCHEME_FIRST = 1000, /* scheme structs: rhumb_schemes.h */
 } rhumb_type;
 
@@ -965,6 +966,7 @@ RHUMB_API rhumb_result rhumb_scheme_from_keys(const rhumb_keys_info *info, uint3
  * Door of the plugin build: the only symbol it exports
  */
 struct rhumb_alibi; /* rhumb_schemes.h */
+struct rhumb_mrope_span;
 
 typedef struct rhumb_api {
     uint32_t struct_size; /* of the library's table; entries beyond it do not exist */
@@ -1001,6 +1003,8 @@ typedef struct rhumb_api {
     rhumb_result (*relative_rows)(const void *, uint32_t, uint32_t, const int32_t *, uint32_t,
                                   int32_t *);
     rhumb_result (*alibi_slopes_of)(const struct rhumb_alibi *, uint32_t, double *, double *);
+    rhumb_result (*mrope_positions)(const struct rhumb_mrope_span *, uint32_t, uint32_t, int32_t,
+                                    int32_t *, uint32_t, uint32_t *, int32_t *);
 } rhumb_api;
 
 typedef const rhumb_api *(*rhumb_get_api_fn)(uint32_t abi_major);
