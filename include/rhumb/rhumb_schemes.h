@@ -297,7 +297,8 @@ static inline void rhumb_init_mrope(rhumb_mrope *s)
 typedef enum rhumb_mrope_advance {
     RHUMB_MROPE_ADVANCE_LARGEST = 0, /* the grid's largest t, h or w, + 1: Qwen2-VL's paper, earlier
                                         releases of transformers */
-    RHUMB_MROPE_ADVANCE_PLANE = 1,   /* q + max(height, width), whatever t is: current transformers */
+    RHUMB_MROPE_ADVANCE_PLANE = 1,   /* q + max(height, width), whatever t is: current
+                                        transformers */
 } rhumb_mrope_advance;
 
 typedef enum rhumb_mrope_span_kind {
@@ -311,8 +312,8 @@ typedef struct rhumb_mrope_span {
     RHUMB_HEADER;
     rhumb_mrope_span_kind kind; /* default TEXT */
     uint32_t length;            /* TEXT: tokens; 0 is none */
-    uint32_t time;              /* GRID: steps, 1 (default) for an image; after any merging of frames:
-                                   Qwen merges 2 before, ERNIE 4.5 VL in its resampler */
+    uint32_t time;              /* GRID: steps, 1 (default) for an image; after any merging of
+                                   frames: Qwen merges 2 before, ERNIE 4.5 VL in its resampler */
     uint32_t height;            /* GRID: rows and columns of tokens, after merging patches */
     uint32_t width;
     uint32_t padding;
