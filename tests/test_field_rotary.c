@@ -46,13 +46,14 @@ typedef enum path {
     PATH_OUT,
     PATH_IN_PLACE,
     PATH_KEYS,    /* out of place, K only */
+    PATH_APPEND,  /* K into row 1 of a cache */
     PATH_GENERIC, /* inside attention */
     PATH_TILE,
     PATH_DECODE,
     PATH_COUNT
 } path;
 
-static const char *const path_names[] = {"out of place", "in place",    "of K",
+static const char *const path_names[] = {"out of place", "in place",    "of K",     "appended",
                                          "in generic",   "in the tile", "in decode"};
 
 typedef struct crossing {
@@ -125,12 +126,15 @@ static bool row_of_attention(harness *h, const crossing *c, const rhumb_rope *ro
 static bool row_of_rotation(harness *h, const crossing *c, const rhumb_rope *rope,
                             harness_tensor *x, double *row)
 {
-    bool of_keys = c->path == PATH_KEYS, in_place = c->path == PATH_IN_PLACE;
+    bool append = c->path == PATH_APPEND, in_place = c->path == PATH_IN_PLACE;
+    bool of_keys = append || c->path == PATH_KEYS;
     harness_tensor y;
     gpu_operation op;
     bool passed = true;
-    harness_make_tensor(&y, c->dtype, 1, 1, 1, c->head_dim, (harness_layout){0});
+    harness_make_tensor(&y, c->dtype, 1, 1, append ? 3 : 1, c->head_dim, (harness_layout){0});
     gpu_init_operation(&op, RHUMB_OP_ROTATE);
+    op.info.append = append ? RHUMB_APPEND_POSITION : RHUMB_APPEND_NONE;
+    op.dispatch.append_position = append ? 1 : RHUMB_UNSET;
     op.info.rotary = rope;
     op.info.heads = 1;
     op.info.head_dim = c->head_dim;
@@ -145,7 +149,8 @@ static bool row_of_rotation(harness *h, const crossing *c, const rhumb_rope *rop
         passed = harness_fail(h, "%s: %s", path_names[c->path], op.message);
     }
     harness_load(in_place ? x : &y);
-    memcpy(row, in_place ? x->values : y.values, c->head_dim * sizeof *row);
+    memcpy(row, in_place ? x->values : y.values + (append ? c->head_dim : 0),
+           c->head_dim * sizeof *row);
     harness_free_tensor(&y);
     return passed;
 }
