@@ -239,6 +239,7 @@ bool rhumb_frequencies_differ(const rhumb_rotary *rotary, uint32_t length, uint3
 /* ---- Pipelines: pipeline.c */
 typedef enum rhumb_kernel {
     RHUMB_KERNEL_ROTATE,
+    RHUMB_KERNEL_ROTATE_NORM,
     RHUMB_KERNEL_ATTENTION_GENERIC,
     RHUMB_KERNEL_ATTENTION_TILE,
     RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,

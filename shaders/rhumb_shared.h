@@ -109,7 +109,8 @@
 #define SPEC_HEAD_CHUNK 8  /* channels of Q and K staged at a time; divides the head size */
 #define SPEC_VALUE_CHUNK 9 /* channels of V staged at a time; divides the value size */
 #define SPEC_KEYS 10       /* tile: keys of a lane in a step; decode: query rows of a work group */
-#define SPEC_LANES 11      /* decode: lanes that share one key */
+#define SPEC_LANES 11      /* decode: lanes that share one key; rotate with a norm: that share a
+                              row, a power of two */
 #define SPEC_ROTARY 12     /* mask of ROTARY_*: what pairs have beside a frequency */
 #define SPEC_TERMS 13      /* TERM_* */
 #define SPEC_APPEND 14     /* rotate: APPEND_* */

@@ -454,12 +454,17 @@ typedef struct rhumb_plan rhumb_plan;
 
 typedef enum rhumb_op {
     /* Rotates Q, K or both by the plan's rotary scheme. Views: Q and/or K; optional Q_OUT, K_OUT,
-     * V and V_OUT, SLOTS, POSITIONS_Q, LENGTHS, STATUS. q_length rows of each; row a has the
-     * position POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary window, and V, are
-     * copied, bit for bit where both sides have one dtype. With plan_info.append K_OUT, and V_OUT
-     * with V, are a cache. With Q_GAIN, K_GAIN each row
-     * is normalised first: x / sqrt(mean(x^2) + norm_epsilon) * (gain_offset + gain); then every
-     * channel changes. See plan_info.purpose for keys that have been rotated before. */
+     * V and V_OUT, SLOTS, Q_GAIN, K_GAIN, POSITIONS_Q, LENGTHS, STATUS. q_length rows of each; row
+     * a has the position POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary window,
+     * and V, are copied, bit for bit where both sides have one dtype. With plan_info.append K_OUT,
+     * and V_OUT with V, are a cache. See plan_info.purpose for keys that were rotated before.
+     *
+     * With Q_GAIN, K_GAIN or both (QK-norm of Qwen3, Gemma 3) each row of that tensor is normalised
+     * before it turns: x / sqrt(mean(x^2) + norm_epsilon) * (gain_offset + gain), over all head_dim
+     * channels, in float32. Then every channel changes, those outside the window and in place too.
+     * A row of zeros stays zeros. The gain belongs to the channel before it turns: where weights
+     * are permuted to another pairing, so are gains of their own for each channel. Not with other
+     * purposes than ROTATE, nor with dispatch.inverse: UNSUPPORTED. */
     RHUMB_OP_ROTATE = 1,
     /* O = softmax(scale * Q K^T, masked) V with no buffer of size Lq x Lk. Views: Q, K, V, O;
      * optional POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS. With plan_info.rotary Q is rotated when

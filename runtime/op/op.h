@@ -62,6 +62,9 @@ rhumb_result rhumb_resolve_plan_terms(const rhumb_context *context, const char *
                                       rhumb_resolved *r);
 void rhumb_fill_scale(rhumb_resolved *r);
 
+/* rotate.c: parts of a row of Q or K, each the work of one invocation. */
+uint32_t rhumb_rotate_parts(const rhumb_resolved *r);
+
 /* variant.c: what every kernel is specialised by. */
 void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_kernel kernel,
                       bool aligned);

@@ -1,5 +1,6 @@
 /* ROTATE: Q, K or both turned by their positions; V copied beside K. */
 #include "cache.h"
+#include "norm.h"
 
 static const uint32_t inputs[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K};
 static const uint32_t outputs[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
@@ -18,6 +19,7 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
     RHUMB_TRY(rhumb_check_append(context, i));
     RHUMB_TRY(rhumb_check_range(context, "rotate", "purpose", (uint32_t)i->purpose,
                                 RHUMB_PURPOSE_ROTATE, RHUMB_PURPOSE_RESCHEDULE));
+    RHUMB_TRY(rhumb_check_norm(context, i));
     if (!i->rotary)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "rotate: rotary: wanted a rotary scheme struct, found NULL");
@@ -31,18 +33,19 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 
 static void count_cost(rhumb_resolved *r)
 {
+    static const uint32_t gains[] = {RHUMB_VIEW_Q_GAIN, RHUMB_VIEW_K_GAIN};
     const rhumb_plan_info *i = &r->info;
     rhumb_plan_properties *p = &r->properties;
     const uint32_t heads[] = {i->heads, i->kv_heads};
     for (uint32_t n = 0; n < 2; n++) {
         if (!(i->views & BIT(inputs[n])))
             continue;
-        bool apart = i->views & BIT(outputs[n]);
+        bool apart = i->views & BIT(outputs[n]), norm = i->views & BIT(gains[n]);
         uint64_t rows = (uint64_t)heads[n] * i->max_q_length;
         uint32_t size = rhumb_dtype_size(i->dtype[inputs[n]]);
         p->bytes += rows * (apart ? i->head_dim * (size + rhumb_dtype_size(i->dtype[outputs[n]]))
-                                  : 2 * r->rotary.rotary_dim * size);
-        p->flops += rows * 3 * r->rotary.rotary_dim;
+                                  : 2 * (norm ? i->head_dim : r->rotary.rotary_dim) * size);
+        p->flops += rows * (3 * r->rotary.rotary_dim + (norm ? 5 * i->head_dim : 0));
     }
     if (i->views & BIT(RHUMB_VIEW_V))
         p->bytes += (uint64_t)i->kv_heads * i->max_q_length * i->value_dim *
@@ -105,6 +108,7 @@ static rhumb_result check_shapes(const rhumb_binder *b, rhumb_bindings *bindings
         RHUMB_TRY(rhumb_check_positions(b, RHUMB_VIEW_SLOTS, 1, bindings->batch,
                                         bindings->q_length));
     RHUMB_TRY(rhumb_check_ring(b, bindings));
+    RHUMB_TRY(rhumb_check_gains(b));
     return rhumb_check_small_views(b, bindings->batch);
 }
 
@@ -114,6 +118,10 @@ static rhumb_result check_inverse(const rhumb_bindings *bindings, const rhumb_di
     const rhumb_rotary *rotary = &bindings->plan->resolved.rotary;
     RHUMB_TRY(rhumb_check_flag(bindings, "causal", d->causal));
     RHUMB_TRY(rhumb_check_flag(bindings, "inverse", d->inverse));
+    if (d->inverse && (bindings->plan->resolved.info.views & NORM_GAINS))
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "rotate: inverse: wanted 0 with a gain, as the angle alone does not undo "
+                          "a norm, found 1");
     if (d->inverse && rotary->has_growth)
         return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
                           "rotate: inverse: wanted 0 with a scheme whose pairs grow, found 1");
@@ -129,14 +137,22 @@ static uint32_t pieces(uint32_t whole, uint32_t piece)
     return (whole + piece - 1) / piece;
 }
 
+uint32_t rhumb_rotate_parts(const rhumb_resolved *r)
+{
+    const rhumb_rotary *rotary = &r->rotary;
+    uint32_t parts =
+        rotary->segments * pieces(rotary->rotary_dim / 2 / rotary->segments, ROTATE_PAIRS);
+    if (r->info.views & (BIT(RHUMB_VIEW_Q_OUT) | BIT(RHUMB_VIEW_K_OUT) | NORM_GAINS))
+        parts += pieces(r->info.head_dim - rotary->rotary_dim, ROTATE_COPY);
+    return parts;
+}
+
 static uint64_t count_groups(const rhumb_bindings *bindings, const struct rhumb_push *push)
 {
     const rhumb_plan_info *i = &bindings->plan->resolved.info;
-    const rhumb_rotary *rotary = &bindings->plan->resolved.rotary;
-    uint32_t pairs = rotary->rotary_dim / 2 / rotary->segments;
-    uint64_t parts = (uint64_t)rotary->segments * pieces(pairs, ROTATE_PAIRS);
-    if (i->views & (BIT(RHUMB_VIEW_Q_OUT) | BIT(RHUMB_VIEW_K_OUT)))
-        parts += pieces(i->head_dim - rotary->rotary_dim, ROTATE_COPY);
+    const rhumb_resolved *r = &bindings->plan->resolved;
+    uint64_t parts = i->views & NORM_GAINS ? r->keys[RHUMB_ANY_ALIGNMENT].spec[SPEC_LANES]
+                                           : rhumb_rotate_parts(r);
     uint64_t of_row = 0; /* invocations */
     if (i->views & BIT(RHUMB_VIEW_Q))
         of_row += parts * pieces(i->heads, ROTATE_HEADS);
@@ -178,9 +194,9 @@ const rhumb_operation rhumb_op_rotate = {
     .op = RHUMB_OP_ROTATE,
     .name = "rotate",
     .one_of = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K),
-    .optional = TENSORS | BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_SLOTS) |
+    .optional = TENSORS | NORM_GAINS | BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_SLOTS) |
                 BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_STATUS),
-    .vectors = TENSORS,
+    .vectors = TENSORS | NORM_GAINS,
     .max_head_dim = RHUMB_MAX_HEAD_DIM,
     .resolve = resolve,
     .choose = rhumb_choose_rotate,
