@@ -19,7 +19,8 @@ void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_ke
     key->spec[SPEC_PAIRING] = r->has_rotary ? r->rotary.pairing : PAIRING_NONE;
     key->spec[SPEC_ROTARY] = (r->rotary.axes > 1 ? ROTARY_AXES : 0) |
                              (r->rotary.has_phase ? ROTARY_PHASES : 0) |
-                             (r->rotary.has_growth ? ROTARY_GROWTH : 0);
+                             (r->rotary.has_growth ? ROTARY_GROWTH : 0) |
+                             (r->rotary.has_learned ? ROTARY_LEARNED : 0);
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
         bool present = r->info.views & BIT(id);
         key->spec[SPEC_SLOT + id] = present ? r->properties.slot[id] : 0;

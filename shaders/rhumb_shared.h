@@ -67,6 +67,7 @@
 #define ROTARY_AXES 1   /* positions of several axes */
 #define ROTARY_PHASES 2 /* a constant phase */
 #define ROTARY_GROWTH 4 /* a factor that grows with the position */
+#define ROTARY_LEARNED 8 /* frequencies of each head for two axes, in a view */
 #define TERM_TABLE 1        /* b: a scalar of TABLE added to the logit */
 #define TERM_SLOPE 2        /* b: a slope per head times the distance */
 #define TERM_QUERY 4        /* q . A[row] */

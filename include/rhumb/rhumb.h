@@ -368,7 +368,8 @@ typedef enum rhumb_view_id {
     RHUMB_VIEW_Q_GAIN = 12,     /* ROTATE: [heads or 1, head_dim], RMS norm of Q before rotation */
     RHUMB_VIEW_K_GAIN = 13,     /* ROTATE: [kv_heads or 1, head_dim], likewise of K */
     RHUMB_VIEW_FREQUENCIES = 14, /* ROTATE: [axes, heads, pairs] f32, learned, radians per position;
-                                   shape {1, axes, heads, pairs} */
+                                   shape {1, axes, heads, pairs}; heads is kv_heads in a plan
+                                   without Q */
     RHUMB_VIEW_TABLE = 15,      /* [rows, heads]: a scalar per head, added to logits. ENCODE,
                                    RESIZE: the learned table [rows, channels] */
     RHUMB_VIEW_QUERY_TABLE = 16, /* [heads or 1, rows, head_dim]: A, meets the query */
@@ -454,10 +455,10 @@ typedef struct rhumb_plan rhumb_plan;
 
 typedef enum rhumb_op {
     /* Rotates Q, K or both by the plan's rotary scheme. Views: Q and/or K; optional Q_OUT, K_OUT,
-     * V and V_OUT, SLOTS, Q_GAIN, K_GAIN, POSITIONS_Q, LENGTHS, STATUS. q_length rows of each; row
-     * a has the position POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary window,
-     * and V, are copied, bit for bit where both sides have one dtype. With plan_info.append K_OUT,
-     * and V_OUT with V, are a cache. See plan_info.purpose for keys that were rotated before.
+     * V and V_OUT, SLOTS, Q_GAIN, K_GAIN, FREQUENCIES, POSITIONS_Q, LENGTHS, STATUS. q_length rows of
+     * each; row a has the position POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary
+     * window, and V, are copied, bit for bit where both sides have one dtype. With plan_info.append
+     * K_OUT, and V_OUT with V, are a cache. See plan_info.purpose for keys that were rotated before.
      *
      * With Q_GAIN, K_GAIN or both (QK-norm of Qwen3, Gemma 3) each row of that tensor is normalised
      * before it turns: x / sqrt(mean(x^2) + norm_epsilon) * (gain_offset + gain), over all head_dim

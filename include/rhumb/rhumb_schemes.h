@@ -356,6 +356,14 @@ RHUMB_API rhumb_result rhumb_mrope_positions(const rhumb_mrope_span *spans, uint
  * POSITIONS_Q [1, 2, B, L] holds the row (h) and column (w) index of each token. Half of the R/2
  * pairs turn by one axis, half by the other. The coordinate of an index is scale[axis] * index +
  * offset[axis], computed exactly. R is a multiple of 4; below, j < R/4 counts the pairs of an axis.
+ *
+ * LEARNED ("mixed"): pair i of head h turns by a F[0, h, i] + c F[1, h, i], a and c the coordinates
+ * in the order of `order`, F the view FREQUENCIES {1, 2, heads, R/2} in radians, f32. ROTATE only:
+ * angles are of a head, and are not shared. scale is 1 and offset 0. `heads` is that of the tensors
+ * in the plan: with K alone kv_heads, and a plan with Q and K wants heads = kv_heads. Where query
+ * heads share a key head, rotate Q and K by two plans, with a table each; logits depend on distances
+ * only if the query heads of a key head have its frequencies. Frequencies are below 65536 in
+ * magnitude; others, and NaN, do not turn.
  */
 typedef enum rhumb_rope2d_pairing {
     RHUMB_ROPE2D_INTERLEAVED = 0,   /* channels 2i, 2i+1: timm, EVA-02, SAM2, Llama 4 */
@@ -375,6 +383,7 @@ typedef enum rhumb_rope2d_frequency {
     RHUMB_ROPE2D_PERIODS = 2,      /* 2 pi base^(-4j/R): DINOv3, base 100 */
     RHUMB_ROPE2D_PIXEL = 3,        /* pi 2^x, x from 0 to log2(resolution) - 1, even steps: timm */
     RHUMB_ROPE2D_PIXEL_LINEAR = 4, /* pi x, x from 1 to resolution/2 in even steps: timm */
+    RHUMB_ROPE2D_LEARNED = 5,      /* of the view FREQUENCIES; both axes in every pair: RoPE-ViT */
 } rhumb_rope2d_frequency;
 
 typedef struct rhumb_rope2d {

@@ -8,6 +8,31 @@ static const uint32_t outputs[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
     (BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_Q_OUT) |           \
      BIT(RHUMB_VIEW_K_OUT) | BIT(RHUMB_VIEW_V_OUT))
 
+/* Frequencies of each head: one table serves Q and K if they have the same heads. */
+static rhumb_result check_learned(const rhumb_context *context, const rhumb_resolved *r)
+{
+    const rhumb_plan_info *i = &r->info;
+    bool view = i->views & BIT(RHUMB_VIEW_FREQUENCIES);
+    uint32_t both = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K);
+    if (view != r->rotary.has_learned)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          view ? "rotate: views: wanted rope2d with LEARNED beside FREQUENCIES, "
+                                 "found another rotary scheme"
+                               : "rotate: views: wanted FREQUENCIES with LEARNED, found none");
+    if (!view)
+        return RHUMB_OK;
+    if (i->dtype[RHUMB_VIEW_FREQUENCIES] != RHUMB_F32)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "rotate: dtype of FREQUENCIES: wanted f32, found %s",
+                          rhumb_dtype_name(i->dtype[RHUMB_VIEW_FREQUENCIES]));
+    if ((i->views & both) == both && i->heads != i->kv_heads)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "rotate: kv_heads: wanted heads %u with LEARNED and both Q and K, found "
+                          "%u: a plan and a table for each",
+                          i->heads, i->kv_heads);
+    return RHUMB_OK;
+}
+
 static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 {
     const rhumb_plan_info *i = &r->info;
@@ -28,7 +53,8 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
                           "rotate: scheme: wanted NULL, found a struct of type %u",
                           ((const rhumb_header *)i->scheme)->type);
     rhumb_fill_scale(r);
-    return rhumb_resolve_plan_rotary(context, "rotate", r);
+    RHUMB_TRY(rhumb_resolve_plan_rotary(context, "rotate", r));
+    return check_learned(context, r);
 }
 
 static void count_cost(rhumb_resolved *r)
@@ -109,6 +135,13 @@ static rhumb_result check_shapes(const rhumb_binder *b, rhumb_bindings *bindings
                                         bindings->q_length));
     RHUMB_TRY(rhumb_check_ring(b, bindings));
     RHUMB_TRY(rhumb_check_gains(b));
+    if (b->present & BIT(RHUMB_VIEW_FREQUENCIES)) {
+        const rhumb_resolved *r = &b->plan->resolved;
+        const uint64_t shape[4] = {
+            1, 2, b->present & BIT(RHUMB_VIEW_Q) ? r->info.heads : r->info.kv_heads,
+            r->rotary.rotary_dim / 2};
+        RHUMB_TRY(rhumb_want_shape(b, RHUMB_VIEW_FREQUENCIES, shape));
+    }
     return rhumb_check_small_views(b, bindings->batch);
 }
 
@@ -194,8 +227,8 @@ const rhumb_operation rhumb_op_rotate = {
     .op = RHUMB_OP_ROTATE,
     .name = "rotate",
     .one_of = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K),
-    .optional = TENSORS | NORM_GAINS | BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_SLOTS) |
-                BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_STATUS),
+    .optional = TENSORS | NORM_GAINS | BIT(RHUMB_VIEW_FREQUENCIES) |
+                BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_SLOTS) | BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_STATUS),
     .vectors = TENSORS | NORM_GAINS,
     .max_head_dim = RHUMB_MAX_HEAD_DIM,
     .resolve = resolve,

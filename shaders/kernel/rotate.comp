@@ -5,6 +5,7 @@
 //
 //   pair i of row (b, h, l):  angle = p f_i,  x' = m (x cos - y sin),  y' = m (x sin + y cos)
 //   p = POSITIONS_Q[b, l], or q_offset + l;  inverse: -sin
+//   ROTARY_LEARNED: angle = p[first axis] F[0, h, i] + p[second axis] F[1, h, i]
 //   channels of pair i:  interleaved o + 2i, o + 2i + 1;  half o + i, o + i + R/2;  or read from
 //   the first and written to the second
 //   RHUMB_NORM: x is x_raw / sqrt(mean(x_raw^2) + epsilon) (gain_offset + gain), over all channels,
@@ -36,6 +37,7 @@ RHUMB_WRITE_VIEW(q_out, VIEW_Q_OUT)
 RHUMB_WRITE_VIEW(k_out, VIEW_K_OUT)
 RHUMB_READ_VIEW(v, VIEW_V)
 RHUMB_WRITE_VIEW(v_out, VIEW_V_OUT)
+RHUMB_READ_VIEW(frequencies, VIEW_FREQUENCIES)
 #ifdef RHUMB_NORM
 layout(constant_id = SPEC_LANES) const uint LANES = 1u;
 RHUMB_READ_VIEW(q_gain, VIEW_Q_GAIN)
@@ -195,6 +197,47 @@ bool has_norm(bool is_k)
     return has_view(is_k ? VIEW_K_GAIN : VIEW_Q_GAIN);
 }
 
+// Cosine and sine of a pair of head h, which counts only where angles are learned for each head.
+vec2 cos_sin_of(Place p, uint h, uint pair)
+{
+    // One distance for all rows: the row's index, which is added to an offset, is taken off.
+    int offset = (push.flags & FLAG_SHIFT) != 0u ? p.q_offset - int(p.l) : p.q_offset;
+    if ((ROTARY & ROTARY_LEARNED) == 0u)
+        return rotary_cos_sin(rotary_position(p.b, p.l, offset, pair), pair, p.is_k);
+    uint phase = 0u;
+    [[unroll]] for (uint i = 0u; i < 2u; i++) {
+        int position = axis_position(p.b, p.l, offset, i == 0u ? axis_of(0u) : 1u - axis_of(0u));
+        phase += phase_of(position,
+                          turns_of_radians(frequencies_word(frequencies_at(0u, i, h) + pair)));
+    }
+    return cos_sin_of_phase(phase);
+}
+
+// The pairs of a part, of `count` heads from the place's head `skip` on: they share the angles.
+void turn_heads(Place p, uint skip, uint count, uint segment_pairs, uint first_pair, uint pairs,
+                Run from, Run to)
+{
+    uint h = p.first_head + skip;
+    vec4 c, s;
+    [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i++) {
+        vec2 cs = cos_sin_of(p, h, segment_pairs + min(first_pair + i, pairs - 1u));
+        c[i] = cs.x;
+        s[i] = (push.flags & FLAG_INVERSE) != 0u ? -cs.y : cs.y;
+    }
+#ifdef RHUMB_NORM
+    vec4 scales = row_scales; // of the place's heads
+    if ((ROTARY & ROTARY_LEARNED) != 0u)
+        row_scales = vec4(row_scales[skip]);
+#endif
+    if (p.is_k)
+        rotate_k(p.b, h, count, p.l, p.to_row, from, to, c, s);
+    else
+        rotate_q(p.b, h, count, p.l, p.l, from, to, c, s);
+#ifdef RHUMB_NORM
+    row_scales = scales;
+#endif
+}
+
 // One part of a row: ROTATE_PAIRS pairs, or behind them ROTATE_COPY untouched channels.
 void do_part(Place p, uint part)
 {
@@ -215,21 +258,14 @@ void do_part(Place p, uint part)
 
     uint segment = part / segment_parts;
     uint first_pair = part % segment_parts * ROTATE_PAIRS;
-    // One distance for all rows: the row's index, which is added to an offset, is taken off.
-    int offset = (push.flags & FLAG_SHIFT) != 0u ? p.q_offset - int(p.l) : p.q_offset;
-    vec4 c, s;
-    [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i++) {
-        uint pair = segment * pairs + min(first_pair + i, pairs - 1u);
-        vec2 cs = rotary_cos_sin(rotary_position(p.b, p.l, offset, pair), pair, p.is_k);
-        c[i] = cs.x;
-        s[i] = (push.flags & FLAG_INVERSE) != 0u ? -cs.y : cs.y;
-    }
     Run from = run_of(segment, pairs, first_pair, PAIRING == PAIRING_HALF);
     Run to = run_of(segment, pairs, first_pair, PAIRING != PAIRING_INTERLEAVED);
-    if (p.is_k)
-        rotate_k(p.b, p.first_head, p.head_count, p.l, p.to_row, from, to, c, s);
-    else
-        rotate_q(p.b, p.first_head, p.head_count, p.l, p.l, from, to, c, s);
+    if ((ROTARY & ROTARY_LEARNED) == 0u) {
+        turn_heads(p, 0u, p.head_count, segment * pairs, first_pair, pairs, from, to);
+        return;
+    }
+    [[dont_unroll]] for (uint i = 0u; i < p.head_count; i++)
+        turn_heads(p, i, 1u, segment * pairs, first_pair, pairs, from, to);
 }
 
 // Parts of a row of any tensor.
