@@ -30,11 +30,15 @@ void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_ke
 
 /* ---- ROTATE */
 
-/* Invocations that share a row with a norm: as many as there is work for. */
+_Static_assert(RHUMB_MAX_HEAD_DIM / (2 * ROTATE_PAIRS) + 3 <= ROTATE_INVOCATIONS &&
+                   ROTATE_COPY >= 2 * ROTATE_PAIRS,
+               "the parts of a row fit a work group");
+
+/* Invocations that share a row with a norm: one for each part, in a power of two. */
 static uint32_t norm_lanes(const rhumb_resolved *r)
 {
-    uint32_t lanes = 1, parts = rhumb_rotate_parts(r);
-    while (2 * lanes <= parts && 2 * lanes <= ROTATE_INVOCATIONS)
+    uint32_t lanes = 1;
+    while (lanes < rhumb_rotate_parts(r))
         lanes *= 2;
     return lanes;
 }

@@ -186,13 +186,14 @@ static uint64_t count_groups(const rhumb_bindings *bindings, const struct rhumb_
     const rhumb_resolved *r = &bindings->plan->resolved;
     uint64_t parts = i->views & NORM_GAINS ? r->keys[RHUMB_ANY_ALIGNMENT].spec[SPEC_LANES]
                                            : rhumb_rotate_parts(r);
-    uint64_t of_row = 0; /* invocations */
+    uint32_t heads = r->rotary.has_learned ? 1 : ROTATE_HEADS; /* of an invocation */
+    uint64_t of_row = 0;                                       /* invocations */
     if (i->views & BIT(RHUMB_VIEW_Q))
-        of_row += parts * pieces(i->heads, ROTATE_HEADS);
+        of_row += parts * pieces(i->heads, heads);
     if (i->views & BIT(RHUMB_VIEW_K))
-        of_row += parts * pieces(i->kv_heads, ROTATE_HEADS);
+        of_row += parts * pieces(i->kv_heads, heads);
     if (i->views & BIT(RHUMB_VIEW_V))
-        of_row += (uint64_t)pieces(i->value_dim, ROTATE_COPY) * pieces(i->kv_heads, ROTATE_HEADS);
+        of_row += (uint64_t)pieces(i->value_dim, ROTATE_COPY) * pieces(i->kv_heads, heads);
     uint64_t invocations = of_row * (uint32_t)push->max_q_length * bindings->batch;
     return (invocations + ROTATE_INVOCATIONS - 1) / ROTATE_INVOCATIONS;
 }

@@ -17,9 +17,11 @@
 // untouched channels. Invocations run over (head group, row, part of the row, batch), parts of a
 // row fastest; those that copy V come after all others.
 //
-// RHUMB_NORM: LANES invocations share a row of ROTATE_HEADS heads: each sums the squares of some
-// channels, then all of them know the sums, then each turns or scales some parts of the row. In
-// place this is right because a barrier lies between the last read of a sum and the first write.
+// ROTARY_LEARNED: an invocation has one head, as nothing is shared.
+//
+// RHUMB_NORM: LANES invocations, at least one for each part, share a row: each sums the squares of
+// some channels, then all of them know the sums, then each turns or scales its part. In place this
+// is right because a barrier lies between the last read of a sum and the first write.
 #define RHUMB_IN_PLACE
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
@@ -30,6 +32,8 @@
 layout(local_size_x_id = SPEC_WORKGROUP) in;
 layout(constant_id = SPEC_PAIRING) const uint PAIRING = PAIRING_HALF;
 layout(constant_id = SPEC_IN_PLACE) const uint IN_PLACE = 0u;
+
+const uint HEADS = (ROTARY & ROTARY_LEARNED) != 0u ? 1u : ROTATE_HEADS; // of an invocation
 
 RHUMB_READ_VIEW(q, VIEW_Q)
 RHUMB_READ_VIEW(k, VIEW_K)
@@ -116,7 +120,7 @@ void turn(inout vec4 x, inout vec4 y, vec4 c, vec4 s)
 
 uint groups_of(uint heads)
 {
-    return (heads + ROTATE_HEADS - 1u) / ROTATE_HEADS;
+    return (heads + HEADS - 1u) / HEADS;
 }
 
 uint copies_of(uint channels)
@@ -140,7 +144,7 @@ void copy_values(uint id)
     uint l = rest % uint(push.max_q_length);
     rest /= uint(push.max_q_length);
     uint groups = groups_of(constants.kv_heads);
-    uint first_head = rest % groups * ROTATE_HEADS;
+    uint first_head = rest % groups * HEADS;
     uint b = rest / groups;
     if (b >= push.batch)
         return;
@@ -150,7 +154,7 @@ void copy_values(uint id)
     uint to_row = l;
     if (APPEND != APPEND_NONE && !find_cache_row(b, l, n.q_offset, false, to_row))
         return;
-    uint head_count = min(uint(ROTATE_HEADS), constants.kv_heads - first_head);
+    uint head_count = min(HEADS, constants.kv_heads - first_head);
     copy_v(b, first_head, head_count, l, to_row, Untouched(constants.value_dim, 0u, 0u), part);
 }
 
@@ -184,9 +188,8 @@ bool find_place(uint id, bool first, out Place p)
         return false;
     p.q_offset = n.q_offset;
     p.is_k = has_view(VIEW_K) && (!has_view(VIEW_Q) || group >= q_groups);
-    p.first_head = (p.is_k ? group - q_groups : group) * ROTATE_HEADS;
-    p.head_count =
-        min(uint(ROTATE_HEADS), (p.is_k ? constants.kv_heads : constants.heads) - p.first_head);
+    p.first_head = (p.is_k ? group - q_groups : group) * HEADS;
+    p.head_count = min(HEADS, (p.is_k ? constants.kv_heads : constants.heads) - p.first_head);
     p.to_row = p.l;
     return APPEND == APPEND_NONE || !p.is_k ||
            find_cache_row(p.b, p.l, n.q_offset, first && group == q_groups, p.to_row);
@@ -197,45 +200,19 @@ bool has_norm(bool is_k)
     return has_view(is_k ? VIEW_K_GAIN : VIEW_Q_GAIN);
 }
 
-// Cosine and sine of a pair of head h, which counts only where angles are learned for each head.
-vec2 cos_sin_of(Place p, uint h, uint pair)
+// Cosine and sine of a pair; of the first head where each has angles of its own.
+vec2 cos_sin_of(Place p, uint pair)
 {
     // One distance for all rows: the row's index, which is added to an offset, is taken off.
     int offset = (push.flags & FLAG_SHIFT) != 0u ? p.q_offset - int(p.l) : p.q_offset;
     if ((ROTARY & ROTARY_LEARNED) == 0u)
         return rotary_cos_sin(rotary_position(p.b, p.l, offset, pair), pair, p.is_k);
-    uint phase = 0u;
-    [[unroll]] for (uint i = 0u; i < 2u; i++) {
-        int position = axis_position(p.b, p.l, offset, i == 0u ? axis_of(0u) : 1u - axis_of(0u));
-        phase += phase_of(position,
-                          turns_of_radians(frequencies_word(frequencies_at(0u, i, h) + pair)));
-    }
-    return cos_sin_of_phase(phase);
-}
-
-// The pairs of a part, of `count` heads from the place's head `skip` on: they share the angles.
-void turn_heads(Place p, uint skip, uint count, uint segment_pairs, uint first_pair, uint pairs,
-                Run from, Run to)
-{
-    uint h = p.first_head + skip;
-    vec4 c, s;
-    [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i++) {
-        vec2 cs = cos_sin_of(p, h, segment_pairs + min(first_pair + i, pairs - 1u));
-        c[i] = cs.x;
-        s[i] = (push.flags & FLAG_INVERSE) != 0u ? -cs.y : cs.y;
-    }
-#ifdef RHUMB_NORM
-    vec4 scales = row_scales; // of the place's heads
-    if ((ROTARY & ROTARY_LEARNED) != 0u)
-        row_scales = vec4(row_scales[skip]);
-#endif
-    if (p.is_k)
-        rotate_k(p.b, h, count, p.l, p.to_row, from, to, c, s);
-    else
-        rotate_q(p.b, h, count, p.l, p.l, from, to, c, s);
-#ifdef RHUMB_NORM
-    row_scales = scales;
-#endif
+    uint axis = axis_of(0u);
+    uint first = frequencies_word(frequencies_at(0u, 0u, p.first_head) + pair);
+    uint second = frequencies_word(frequencies_at(0u, 1u, p.first_head) + pair);
+    return cos_sin_of_phase(
+        phase_of(axis_position(p.b, p.l, offset, axis), turns_of_radians(first)) +
+        phase_of(axis_position(p.b, p.l, offset, 1u - axis), turns_of_radians(second)));
 }
 
 // One part of a row: ROTATE_PAIRS pairs, or behind them ROTATE_COPY untouched channels.
@@ -258,14 +235,18 @@ void do_part(Place p, uint part)
 
     uint segment = part / segment_parts;
     uint first_pair = part % segment_parts * ROTATE_PAIRS;
+    vec4 c, s;
+    [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i++) {
+        vec2 cs = cos_sin_of(p, segment * pairs + min(first_pair + i, pairs - 1u));
+        c[i] = cs.x;
+        s[i] = (push.flags & FLAG_INVERSE) != 0u ? -cs.y : cs.y;
+    }
     Run from = run_of(segment, pairs, first_pair, PAIRING == PAIRING_HALF);
     Run to = run_of(segment, pairs, first_pair, PAIRING != PAIRING_INTERLEAVED);
-    if ((ROTARY & ROTARY_LEARNED) == 0u) {
-        turn_heads(p, 0u, p.head_count, segment * pairs, first_pair, pairs, from, to);
-        return;
-    }
-    [[dont_unroll]] for (uint i = 0u; i < p.head_count; i++)
-        turn_heads(p, i, 1u, segment * pairs, first_pair, pairs, from, to);
+    if (p.is_k)
+        rotate_k(p.b, p.first_head, p.head_count, p.l, p.to_row, from, to, c, s);
+    else
+        rotate_q(p.b, p.first_head, p.head_count, p.l, p.l, from, to, c, s);
 }
 
 // Parts of a row of any tensor.
@@ -313,9 +294,8 @@ void main()
     row_scales = mix(vec4(0.0), inversesqrt(mean), greaterThan(mean, vec4(0.0)));
     if (has_view(VIEW_V) && id >= turning)
         copy_values(id - turning);
-    if (found)
-        for (uint part = lane; part < parts_of_row(); part += LANES)
-            do_part(p, part);
+    if (found && lane < parts_of_row())
+        do_part(p, lane);
 }
 
 #else

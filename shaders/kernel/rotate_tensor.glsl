@@ -22,7 +22,7 @@ vec4 FN(squares)(uint b, uint first_head, uint head_count, uint l, uint lane)
 {
     vec4 sums = vec4(0.0);
     uint width = ALIGNED != 0u ? 4u : 1u;
-    [[unroll]] for (uint i = 0u; i < ROTATE_HEADS; i++) {
+    [[unroll]] for (uint i = 0u; i < HEADS; i++) {
         if (i < head_count) {
             uint row = IN(at)(b, first_head + i, l);
             for (uint c = width * lane; c < constants.head_dim; c += width * LANES) {
@@ -90,13 +90,13 @@ void FN(rotate)(uint b, uint first_head, uint head_count, uint l, uint to_row, R
     }
     vec4 x[ROTATE_HEADS];
     vec4 y[ROTATE_HEADS];
-    [[unroll]] for (uint i = 0u; i < ROTATE_HEADS; i++) {
+    [[unroll]] for (uint i = 0u; i < HEADS; i++) {
         uint h = first_head + min(i, head_count - 1u);
         uint row = IN(at)(b, h, l);
         x[i] = FN(take)(row, h, i, from.x_at, 4u);
         y[i] = FN(take)(row, h, i, from.y_count > 0u ? from.y_at : from.x_at, 4u);
     }
-    [[unroll]] for (uint i = 0u; i < ROTATE_HEADS; i++) {
+    [[unroll]] for (uint i = 0u; i < HEADS; i++) {
         if (i < head_count) {
             uint row = OUT(at)(b, first_head + i, to_row);
             turn(x[i], y[i], c, s);
