@@ -166,7 +166,7 @@ typedef struct rhumb_rotary {
     uint8_t axis[RHUMB_MAX_PAIRS];      /* that row, if axes > 1 */
     bool has_phase;
     bool has_growth;
-    bool has_learned; /* frequencies of each head come in a view; axis[0] is that of its first list */
+    bool has_learned; /* frequencies of each head come in a view; axis[0] is of its first list */
     int32_t centre;                     /* has_growth: position where no pair grows */
     long double phase[RHUMB_MAX_PAIRS]; /* has_phase: radians at position 0 */
     double growth[RHUMB_MAX_PAIRS];     /* has_growth: log2 of the factor of Q a position; of K its

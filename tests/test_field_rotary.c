@@ -229,8 +229,8 @@ ON_EVERY_PROFILE(case_1_pairing_and_width_agree_on_every_path, cross_all)
 
 /* ---- 2: a window of a view ---- */
 
-/* Heads of 8 channels whose rows are 24 elements apart, 16 bytes into a buffer. What lies between is
- * the pattern of gpu.h, 0x7fc00000, and must survive, as must the last four channels. */
+/* Heads of 8 channels whose rows are 24 elements apart, 16 bytes into a buffer. What lies between
+ * is the pattern of gpu.h, 0x7fc00000, and must survive, as must the last four channels. */
 static void turn_window(harness *h, rhumb_pairing pairing, rhumb_dtype dtype, bool by_rows,
                         bool in_place)
 {
@@ -513,8 +513,8 @@ ON_EVERY_PROFILE(case_10_each_pair_turns_by_the_row_of_its_section, turn_by_all_
 
 /* ---- 11: axes of a grid ---- */
 
-/* Vectors (1, 0) on a grid of 2 x 3 and of 3 x 2. Token (1, 2) of the first turns its first two pairs
- * by one coordinate and the others by the other one; the second grid gives the transposed answer. */
+/* Vectors (1, 0) on grids of 2 x 3 and 3 x 2. Token (1, 2) of the first turns its first two pairs
+ * by one coordinate and the others by the other; the second grid gives the transposed answer. */
 static void turn_grid(harness *h, rhumb_rope2d_pairing pairing, rhumb_rope2d_order order)
 {
     static const int32_t wide[12] = {0, 0, 0, 1, 1, 1, 0, 1, 2, 0, 1, 2};

@@ -63,7 +63,7 @@ static uint32_t partner_of(const ref_rope *rope, uint32_t turned)
 }
 
 /* What the side becomes, and how far from it float32 may be: 1e-6 of |x| + |y| for the rotation, as
- * in shapes_rotate.c, the norm's error beside it. INTERLEAVED_TO_HALF moves what INTERLEAVED makes. */
+ * in shapes_rotate.c, the norm's error beside it. TO_HALF moves what INTERLEAVED makes. */
 static void expect(const norm_shape *s, norm_side *side, const int32_t *positions)
 {
     uint32_t batch = s->batch != 0 ? s->batch : 1, dim = s->head_dim;
@@ -271,7 +271,7 @@ static const norm_shape table[] = {
     {GEMMA3, .rows = 5, .in_place = true},
     {GEMMA3, BF16, .rows = 5, .gain_dtype = RHUMB_BF16},
     {GEMMA3, F16, .rows = 5, .gain_dtype = RHUMB_F32},
-    /* one of the two only: the other turns as ever, and its other channels are copied bit for bit */
+    /* one of the two only: the other turns as ever, and its tail is copied bit for bit */
     {HALF, .heads = 5, .kv_heads = 5, .rows = 7, .head_dim = 64, .rotary_dim = 32,
      .no_k_gain = true},
     {HALF, .heads = 6, .kv_heads = 3, .rows = 7, .head_dim = 64, .rotary_dim = 32,

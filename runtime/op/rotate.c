@@ -229,7 +229,8 @@ const rhumb_operation rhumb_op_rotate = {
     .name = "rotate",
     .one_of = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K),
     .optional = TENSORS | NORM_GAINS | BIT(RHUMB_VIEW_FREQUENCIES) |
-                BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_SLOTS) | BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_STATUS),
+                BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_SLOTS) | BIT(RHUMB_VIEW_LENGTHS) |
+                BIT(RHUMB_VIEW_STATUS),
     .vectors = TENSORS | NORM_GAINS,
     .max_head_dim = RHUMB_MAX_HEAD_DIM,
     .resolve = resolve,

@@ -18,9 +18,9 @@ uint phase_of(int p, uvec2 w)
     return p < 0 ? high - w.x : high;
 }
 
-// A float32 frequency in radians as a 64-bit fraction of a turn, {low, high}, cut to 2^-64 turn: its
-// mantissa times 1/(2 pi), of which 96 bits are kept, shifted to where its exponent wants it. Whole
-// turns fall off at the top. Frequencies from 65536 on, and what is no number, turn by nothing.
+// A float32 frequency in radians as a 64-bit fraction of a turn, {low, high}, cut to 2^-64 turn:
+// its mantissa times 1/(2 pi), of which 96 bits are kept, shifted to where its exponent wants it.
+// Whole turns fall off at the top. Frequencies from 65536 on, and what is no number, turn by nothing.
 uvec2 turns_of_radians(uint bits)
 {
     const uvec3 inverse = uvec3(0xfc2757d2u, 0x4e441529u, 0xa2f9836eu); // 2^98 / (2 pi)
