@@ -1,0 +1,515 @@
+#include "scheme_json.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+/* ----------------------------------------------------------------------------------------------
+ * The table. In each function below `described` is the struct of the scheme.
+ */
+#define VALUES_OF(type) type: &type##_strings,
+#define FIELD_VALUES_ENUM(member)                                                                  \
+    _Generic(((described *)0)->member, SCHEME_ENUMS(VALUES_OF) void *: NULL)
+#define FIELD_VALUES_U32(member) NULL
+#define FIELD_VALUES_I32(member) NULL
+#define FIELD_VALUES_F64(member) NULL
+#define FIELD_VALUES_LIST(member) NULL
+#define FIELD_VALUES_STRUCT(member) NULL
+#define FIELD_VALUES_U32X2(member) NULL
+#define FIELD_VALUES_U32X4(member) NULL
+#define FIELD_VALUES_F64X2(member) NULL
+#define FIELD_COUNT_ENUM 0
+#define FIELD_COUNT_U32 0
+#define FIELD_COUNT_I32 0
+#define FIELD_COUNT_F64 0
+#define FIELD_COUNT_LIST offsetof(described, list_count)
+#define FIELD_COUNT_STRUCT 0
+#define FIELD_COUNT_U32X2 0
+#define FIELD_COUNT_U32X4 0
+#define FIELD_COUNT_F64X2 0
+#define FIELD(kind, member)                                                                        \
+    {#member, SCHEME_##kind, offsetof(described, member), FIELD_COUNT_##kind,                      \
+     FIELD_VALUES_##kind(member)},
+
+#define DESCRIBE(UPPER, lower, scheme_kind_name)                                                   \
+    static const scheme_field *lower##_fields(size_t *count)                                      \
+    {                                                                                              \
+        typedef rhumb_##lower described;                                                           \
+        static const scheme_field fields[] = {RHUMB_##UPPER##_FIELDS(FIELD)};                      \
+        *count = COUNT(fields);                                                                    \
+        return fields;                                                                             \
+    }                                                                                              \
+    static void lower##_init(void *scheme)                                                         \
+    {                                                                                              \
+        rhumb_init_##lower(scheme);                                                                \
+    }
+RHUMB_SCHEMES(DESCRIBE)
+
+#undef DESCRIBE
+#undef FIELD
+
+const scheme_entry *scheme_entries(size_t *count)
+{
+#define ENTRY(UPPER, lower, kind)                                                                  \
+    {#lower,       SCHEME_##kind, RHUMB_TYPE_##UPPER, sizeof(rhumb_##lower),                       \
+     lower##_init, lower##_fields},
+    static const scheme_entry entries[] = {RHUMB_SCHEMES(ENTRY)};
+#undef ENTRY
+    *count = COUNT(entries);
+    return entries;
+}
+
+const scheme_entry *scheme_find(const char *name)
+{
+    size_t count;
+    const scheme_entry *entries = scheme_entries(&count);
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(entries[i].name, name) == 0)
+            return &entries[i];
+    return NULL;
+}
+
+const scheme_entry *scheme_find_type(uint32_t type)
+{
+    size_t count;
+    const scheme_entry *entries = scheme_entries(&count);
+
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].type == type)
+            return &entries[i];
+    return NULL;
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * Memory of a struct: members by their place
+ */
+static void put(void *scheme, size_t offset, const void *value, size_t size)
+{
+    memcpy((char *)scheme + offset, value, size);
+}
+
+static void get(const void *scheme, size_t offset, void *value, size_t size)
+{
+    memcpy(value, (const char *)scheme + offset, size);
+}
+
+static void *get_pointer(const void *scheme, size_t offset)
+{
+    void *pointer;
+
+    get(scheme, offset, &pointer, sizeof pointer);
+    return pointer;
+}
+
+void *scheme_new(const scheme_entry *entry)
+{
+    void *scheme = calloc(1, entry->size);
+
+    if (scheme != NULL)
+        entry->init(scheme);
+    return scheme;
+}
+
+void scheme_free(const scheme_entry *entry, void *scheme)
+{
+    size_t count;
+    const scheme_field *fields = entry->fields(&count);
+
+    if (scheme == NULL)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (fields[i].kind == SCHEME_LIST)
+            free(get_pointer(scheme, fields[i].offset));
+        else if (fields[i].kind == SCHEME_STRUCT)
+            scheme_free(scheme_find(fields[i].name), get_pointer(scheme, fields[i].offset));
+    }
+    free(scheme);
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * Names
+ */
+static const scheme_field *find_field(const scheme_entry *entry, const char *name, size_t *index)
+{
+    const scheme_alias *alias = scheme_find_alias(entry->name, name);
+    size_t count;
+    const scheme_field *fields = entry->fields(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(fields[i].name, alias != NULL ? alias->member : name) == 0) {
+            *index = i;
+            return &fields[i];
+        }
+    }
+    return NULL;
+}
+
+static uint32_t elements_of(scheme_field_kind kind)
+{
+    switch (kind) {
+    case SCHEME_U32X2:
+    case SCHEME_F64X2:
+        return 2;
+    case SCHEME_U32X4:
+        return 4;
+    default:
+        return 1;
+    }
+}
+
+bool scheme_has(const scheme_entry *entry, const char *name, const cJSON *value)
+{
+    size_t index;
+    const scheme_field *field = find_field(entry, name, &index);
+
+    if (field == NULL)
+        return false;
+    return strcmp(name, "scale") != 0 ||
+           cJSON_IsArray(value) == (elements_of(field->kind) > 1 || field->kind == SCHEME_LIST);
+}
+
+const char *scheme_names_text(const scheme_entry *entry, char *text, size_t size)
+{
+    size_t count, alias_count, length = 0;
+    const scheme_field *fields = entry->fields(&count);
+    const scheme_alias *aliases = scheme_aliases(&alias_count);
+
+    text[0] = '\0';
+    for (size_t i = 0; i < count && length < size; i++) {
+        length += (size_t)snprintf(text + length, size - length, "%s%s", i > 0 ? ", " : "",
+                                   fields[i].name);
+        for (size_t k = 0; k < alias_count && length < size; k++) {
+            if (strcmp(aliases[k].scheme, entry->name) == 0 &&
+                strcmp(aliases[k].member, fields[i].name) == 0 &&
+                strcmp(aliases[k].name, fields[i].name) != 0)
+                length += (size_t)snprintf(text + length, size - length, " (or %s)",
+                                           aliases[k].name);
+        }
+    }
+    return text;
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * Reading
+ */
+static bool fail(tensor_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static bool fail(tensor_error *error, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(error->line, sizeof error->line, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static bool wanted(const cJSON *member, const char *what, tensor_error *error)
+{
+    char *text = cJSON_PrintUnformatted(member);
+
+    fail(error, "%s: wanted %s, found %.100s", member->string != NULL ? member->string : "params",
+         what, text != NULL ? text : "?");
+    cJSON_free(text);
+    return false;
+}
+
+/* true and false are 1 and 0. */
+static bool whole(const cJSON *value, double low, double high, double *number)
+{
+    *number = cJSON_IsBool(value) ? (double)cJSON_IsTrue(value) : value->valuedouble;
+    return (cJSON_IsBool(value) || cJSON_IsNumber(value)) && *number >= low && *number <= high &&
+           floor(*number) == *number;
+}
+
+static bool read_u32s(const cJSON *member, const scheme_field *field, void *scheme,
+                      tensor_error *error)
+{
+    const int count = (int)elements_of(field->kind);
+    const int found = cJSON_IsArray(member) ? cJSON_GetArraySize(member) : 0;
+    uint32_t values[4] = {0};
+    double number;
+
+    /* the fourth axis is one that most models do not have */
+    if (found != count && !(count == 4 && found == 3))
+        return wanted(member, count == 4 ? "3 or 4 whole numbers" : "2 whole numbers", error);
+    for (int i = 0; i < found; i++) {
+        if (!whole(cJSON_GetArrayItem(member, i), 0.0, UINT32_MAX, &number))
+            return wanted(member, "whole numbers from 0 to 4294967295", error);
+        values[i] = (uint32_t)number;
+    }
+    put(scheme, field->offset, values, (size_t)count * sizeof *values);
+    return true;
+}
+
+/* malloc'ed; NULL after an error. */
+static double *read_doubles(const cJSON *member, int count, tensor_error *error)
+{
+    double *values = malloc((size_t)count * sizeof *values);
+
+    if (values == NULL)
+        fail(error, "%s: no host memory", member->string);
+    for (int i = 0; values != NULL && i < count; i++) {
+        const cJSON *item = cJSON_GetArrayItem(member, i);
+        if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) {
+            wanted(member, "finite numbers", error);
+            free(values);
+            return NULL;
+        }
+        values[i] = item->valuedouble;
+    }
+    return values;
+}
+
+static bool read_pair(const cJSON *member, const scheme_field *field, void *scheme,
+                      tensor_error *error)
+{
+    double *values;
+
+    if (!cJSON_IsArray(member) || cJSON_GetArraySize(member) != 2)
+        return wanted(member, "2 numbers", error);
+    values = read_doubles(member, 2, error);
+    if (values != NULL)
+        put(scheme, field->offset, values, 2 * sizeof *values);
+    free(values);
+    return values != NULL;
+}
+
+static bool read_list(const cJSON *member, const scheme_field *field, void *scheme,
+                      tensor_error *error)
+{
+    const int count = cJSON_IsArray(member) ? cJSON_GetArraySize(member) : 0;
+    const double *values;
+    uint32_t others;
+
+    if (count == 0)
+        return wanted(member, "a list of numbers", error);
+    get(scheme, field->count_offset, &others, sizeof others);
+    if (others != 0 && others != (uint32_t)count)
+        return fail(error, "%s: wanted %u numbers, as the other list has, found %d",
+                    member->string, others, count);
+    values = read_doubles(member, count, error);
+    if (values == NULL)
+        return false;
+    put(scheme, field->count_offset, &(uint32_t){(uint32_t)count}, sizeof(uint32_t));
+    put(scheme, field->offset, &values, sizeof values);
+    return true;
+}
+
+static bool read_enum(const cJSON *member, const scheme_field *field, void *scheme,
+                      tensor_error *error)
+{
+    char names[400] = "one of ";
+    size_t length = strlen(names);
+
+    for (size_t i = 0; i < field->values->count; i++) {
+        const char *name = field->values->names[i];
+        const uint32_t value = (uint32_t)i;
+        if (cJSON_IsString(member) && strcmp(member->valuestring, name) == 0) {
+            put(scheme, field->offset, &value, sizeof value);
+            return true;
+        }
+        length += (size_t)snprintf(names + length, sizeof names - length, "%s\"%s\"",
+                                   i > 0 ? ", " : "", name);
+    }
+    return wanted(member, names, error);
+}
+
+static bool read_struct(const cJSON *member, const scheme_field *field, void *scheme,
+                        tensor_error *error)
+{
+    const scheme_entry *entry = scheme_find(field->name);
+    tensor_error inner = {.line = ""};
+    void *nested;
+
+    if (!cJSON_IsObject(member))
+        return wanted(member, "an object", error);
+    nested = scheme_new(entry);
+    if (nested == NULL)
+        return fail(error, "%s: no host memory", member->string);
+    if (!scheme_read(entry, member, nested, &inner)) {
+        scheme_free(entry, nested);
+        return fail(error, "%s.%.560s", member->string, inner.line);
+    }
+    put(scheme, field->offset, &nested, sizeof nested);
+    return true;
+}
+
+static bool read_value(const cJSON *member, const scheme_field *field, void *scheme,
+                       tensor_error *error)
+{
+    double number;
+
+    switch (field->kind) {
+    case SCHEME_U32:
+        if (!whole(member, 0.0, UINT32_MAX, &number))
+            return wanted(member, "a whole number from 0 to 4294967295, or true or false", error);
+        put(scheme, field->offset, &(uint32_t){(uint32_t)number}, sizeof(uint32_t));
+        return true;
+    case SCHEME_I32:
+        if (!cJSON_IsNumber(member) || !whole(member, INT32_MIN, INT32_MAX, &number))
+            return wanted(member, "a whole number from -2147483648 to 2147483647", error);
+        put(scheme, field->offset, &(int32_t){(int32_t)number}, sizeof(int32_t));
+        return true;
+    case SCHEME_F64:
+        if (!cJSON_IsNumber(member) || !isfinite(member->valuedouble))
+            return wanted(member, "a number", error);
+        put(scheme, field->offset, &member->valuedouble, sizeof(double));
+        return true;
+    case SCHEME_ENUM:
+        return read_enum(member, field, scheme, error);
+    case SCHEME_LIST:
+        return read_list(member, field, scheme, error);
+    case SCHEME_STRUCT:
+        return read_struct(member, field, scheme, error);
+    case SCHEME_F64X2:
+        return read_pair(member, field, scheme, error);
+    default:
+        return read_u32s(member, field, scheme, error);
+    }
+}
+
+/* The value of ours for one of theirs, by its JSON text: a copy with the member's name, or NULL. */
+static cJSON *translate(const scheme_alias *alias, const cJSON *member)
+{
+    char *text = cJSON_PrintUnformatted(member);
+    cJSON *value = NULL;
+
+    for (size_t i = 0; text != NULL && alias->values[i] != NULL; i += 2) {
+        if (strcmp(alias->values[i], text) == 0) {
+            value = cJSON_Parse(alias->values[i + 1]);
+            break;
+        }
+    }
+    cJSON_free(text);
+    return value;
+}
+
+static bool read_named(const scheme_entry *entry, const scheme_field *field, const cJSON *member,
+                       void *scheme, tensor_error *error)
+{
+    const scheme_alias *alias = scheme_find_alias(entry->name, member->string);
+    cJSON *ours = alias != NULL && alias->values != NULL ? translate(alias, member) : NULL;
+    bool done;
+
+    if (ours == NULL)
+        return read_value(member, field, scheme, error);
+    done = read_value(ours, field, scheme, error);
+    cJSON_Delete(ours);
+    return done;
+}
+
+bool scheme_read_member(const scheme_entry *entry, const cJSON *member, void *scheme,
+                        uint64_t *given, tensor_error *error)
+{
+    char names[400];
+    size_t index = 0;
+    const scheme_field *field = find_field(entry, member->string, &index);
+
+    if (field == NULL)
+        return fail(error, "%.60s: wanted a parameter of %s: %s", member->string, entry->name,
+                    scheme_names_text(entry, names, sizeof names));
+    if (*given >> index & 1u)
+        return fail(error, "%s: wanted once, found %s twice", member->string, field->name);
+    *given |= (uint64_t)1 << index;
+    return cJSON_IsNull(member) || read_named(entry, field, member, scheme, error);
+}
+
+bool scheme_read(const scheme_entry *entry, const cJSON *object, void *scheme, tensor_error *error)
+{
+    const cJSON *member;
+    uint64_t given = 0;
+
+    if (!cJSON_IsObject(object))
+        return wanted(object, "an object", error);
+    cJSON_ArrayForEach(member, object)
+        if (!scheme_read_member(entry, member, scheme, &given, error))
+            return false;
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * Writing
+ */
+static cJSON *write_u32s(const void *scheme, const scheme_field *field)
+{
+    const uint32_t count = elements_of(field->kind);
+    cJSON *list = cJSON_CreateArray();
+    uint32_t values[4];
+
+    get(scheme, field->offset, values, count * sizeof *values);
+    for (uint32_t i = 0; i < count; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)values[i]));
+    return list;
+}
+
+static cJSON *write_list(const void *scheme, const scheme_field *field)
+{
+    const double *values = get_pointer(scheme, field->offset);
+    uint32_t count;
+
+    get(scheme, field->count_offset, &count, sizeof count);
+    return values != NULL ? cJSON_CreateDoubleArray(values, (int)count) : cJSON_CreateNull();
+}
+
+static cJSON *write_enum(const void *scheme, const scheme_field *field)
+{
+    uint32_t value;
+
+    get(scheme, field->offset, &value, sizeof value);
+    return value < field->values->count ? cJSON_CreateString(field->values->names[value])
+                                        : cJSON_CreateNumber((double)value);
+}
+
+static cJSON *write_value(const void *scheme, const scheme_field *field)
+{
+    const void *nested;
+    double numbers[2];
+    uint32_t natural;
+    int32_t integer;
+
+    switch (field->kind) {
+    case SCHEME_U32:
+        get(scheme, field->offset, &natural, sizeof natural);
+        return cJSON_CreateNumber((double)natural);
+    case SCHEME_I32:
+        get(scheme, field->offset, &integer, sizeof integer);
+        return cJSON_CreateNumber((double)integer);
+    case SCHEME_F64:
+        get(scheme, field->offset, numbers, sizeof *numbers);
+        return cJSON_CreateNumber(numbers[0]);
+    case SCHEME_ENUM:
+        return write_enum(scheme, field);
+    case SCHEME_LIST:
+        return write_list(scheme, field);
+    case SCHEME_STRUCT:
+        nested = get_pointer(scheme, field->offset);
+        return nested != NULL ? scheme_write(scheme_find(field->name), nested)
+                              : cJSON_CreateNull();
+    case SCHEME_F64X2:
+        get(scheme, field->offset, numbers, sizeof numbers);
+        return cJSON_CreateDoubleArray(numbers, 2);
+    default:
+        return write_u32s(scheme, field);
+    }
+}
+
+cJSON *scheme_write(const scheme_entry *entry, const void *scheme)
+{
+    size_t count;
+    const scheme_field *fields = entry->fields(&count);
+    cJSON *object = cJSON_CreateObject();
+
+    for (size_t i = 0; i < count; i++) {
+        if (!cJSON_AddItemToObject(object, fields[i].name, write_value(scheme, &fields[i]))) {
+            cJSON_Delete(object);
+            return NULL;
+        }
+    }
+    return object;
+}
