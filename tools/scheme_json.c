@@ -161,13 +161,27 @@ static uint32_t elements_of(scheme_field_kind kind)
     }
 }
 
+/* The field that points to another scheme's struct, or NULL. */
+static const scheme_field *find_struct(const scheme_entry *entry, size_t *index)
+{
+    size_t count;
+    const scheme_field *fields = entry->fields(&count);
+
+    for (*index = 0; *index < count; (*index)++)
+        if (fields[*index].kind == SCHEME_STRUCT)
+            return &fields[*index];
+    return NULL;
+}
+
 bool scheme_has(const scheme_entry *entry, const char *name, const cJSON *value)
 {
     size_t index;
     const scheme_field *field = find_field(entry, name, &index);
 
-    if (field == NULL)
-        return false;
+    if (field == NULL) {
+        field = find_struct(entry, &index);
+        return field != NULL && scheme_has(scheme_find(field->name), name, value);
+    }
     return strcmp(name, "scale") != 0 ||
            cJSON_IsArray(value) == (elements_of(field->kind) > 1 || field->kind == SCHEME_LIST);
 }
@@ -189,6 +203,9 @@ const char *scheme_names_text(const scheme_entry *entry, char *text, size_t size
                 length += (size_t)snprintf(text + length, size - length, " (or %s)",
                                            aliases[k].name);
         }
+        if (fields[i].kind == SCHEME_STRUCT && length < size)
+            length += (size_t)snprintf(text + length, size - length, " (or any parameter of %s)",
+                                       fields[i].name);
     }
     return text;
 }
@@ -404,18 +421,51 @@ static bool read_named(const scheme_entry *entry, const scheme_field *field, con
     return done;
 }
 
+static bool twice(const cJSON *member, const scheme_field *field, tensor_error *error)
+{
+    return fail(error, "%s: wanted once, found %s twice", member->string, field->name);
+}
+
+/* A parameter of the struct that a field points to: mrope has those of its rope as its own. */
+static bool read_inner(const scheme_entry *entry, const cJSON *member, void *scheme,
+                       uint64_t *given, tensor_error *error)
+{
+    size_t index, count;
+    const scheme_field *field = find_struct(entry, &index);
+    uint64_t inner;
+    void *nested;
+
+    entry->fields(&count);
+    inner = *given >> count;
+    nested = get_pointer(scheme, field->offset);
+    if (*given >> index & 1u)
+        return twice(member, field, error);
+    if (nested == NULL)
+        nested = scheme_new(scheme_find(field->name));
+    if (nested == NULL)
+        return fail(error, "%s: no host memory", member->string);
+    put(scheme, field->offset, &nested, sizeof nested);
+    if (!scheme_read_member(scheme_find(field->name), member, nested, &inner, error))
+        return false;
+    *given |= inner << count;
+    return true;
+}
+
 bool scheme_read_member(const scheme_entry *entry, const cJSON *member, void *scheme,
                         uint64_t *given, tensor_error *error)
 {
     char names[400];
-    size_t index = 0;
+    size_t index = 0, count;
     const scheme_field *field = find_field(entry, member->string, &index);
 
+    entry->fields(&count);
+    if (field == NULL && scheme_has(entry, member->string, member))
+        return read_inner(entry, member, scheme, given, error);
     if (field == NULL)
         return fail(error, "%.60s: wanted a parameter of %s: %s", member->string, entry->name,
                     scheme_names_text(entry, names, sizeof names));
-    if (*given >> index & 1u)
-        return fail(error, "%s: wanted once, found %s twice", member->string, field->name);
+    if ((*given >> index & 1u) || (field->kind == SCHEME_STRUCT && *given >> count != 0))
+        return twice(member, field, error);
     *given |= (uint64_t)1 << index;
     return cJSON_IsNull(member) || read_named(entry, field, member, scheme, error);
 }

@@ -61,8 +61,8 @@ void scheme_free(const scheme_entry *entry, void *scheme);
  * that is also a plan's (`scale`) is the scheme's if both or neither are lists. */
 bool scheme_has(const scheme_entry *entry, const char *name, const cJSON *value);
 
-/* One member. null leaves the default. Takes canonical names and those of PARAMS.md; all lists have
- * one length. `given` has a bit for each field so far: one that comes again is refused. False: one
+/* One member. null leaves the default. Takes canonical names and those of PARAMS.md, and of mrope
+ * those of its rope; all lists have one length. `given` has a bit for each field so far: one that comes again is refused. False: one
  * line in `error`, "NAME: wanted ..., found ...". */
 bool scheme_read_member(const scheme_entry *entry, const cJSON *member, void *scheme,
                         uint64_t *given, tensor_error *error);

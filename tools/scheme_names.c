@@ -35,6 +35,11 @@ STRINGS(rhumb_alibi_form, "symmetric", "relative", "key_index", "last_key", "key
 STRINGS(rhumb_xl_variant, "sinusoidal", "learned");
 STRINGS(rhumb_p2c_index, "code", "paper");
 STRINGS(rhumb_window_padding, "exact", "pad_then_shift", "shift_then_pad");
+STRINGS(rhumb_variant, "auto", "generic", "tile", "decode", "unfused");
+STRINGS(rhumb_mask_order, "auto", "index", "position");
+STRINGS(rhumb_purpose, "rotate", "shift", "reschedule");
+STRINGS(rhumb_append, "none", "position", "ring", "slots");
+STRINGS(rhumb_weight_layout, "out_in", "in_out");
 
 /* ----------------------------------------------------------------------------------------------
  * Names of PARAMS.md
@@ -64,11 +69,17 @@ static const char *const p2c_index[] = {"\"same as c2p (code convention)\"", "\"
 static const char *const pad[] = {"\"none\"", "\"exact\"", "\"pad_then_shift\"",
                                   "\"pad_then_shift\"", "\"shift_then_pad\"", "\"shift_then_pad\"",
                                   NULL};
+static const char *const mask_order[] = {"\"sequence index\"", "\"index\"", NULL};
 /* -1 is what PARAMS.md has for "none" */
 static const char *const none_below_zero[] = {"-1", "0", NULL};
 
-/* An alias of the field's own name only adds values. */
+/* An alias of the field's own name only adds values. "plan" is what run_plan.h has. */
 static const scheme_alias aliases[] = {
+    {"plan", "dim", "head_dim", NULL},
+    {"plan", "v_head_dim", "value_dim", NULL},
+    {"plan", "sliding_window", "window_left", NULL},
+    {"plan", "mask_order", "mask_order", mask_order},
+    {"plan", "seq_len", "new_length", NULL},
     {"rope", "layout", "pairing", NULL},
     {"rope", "freq_base", "base", NULL},
     {"rope", "rope_theta", "base", NULL},

@@ -44,8 +44,17 @@ typedef struct scheme_enum {
     size_t count;
 } scheme_enum;
 
+/* And those that plans have. */
+#define PLAN_ENUMS(X)                                                                              \
+    X(rhumb_variant)                                                                               \
+    X(rhumb_mask_order)                                                                            \
+    X(rhumb_purpose)                                                                               \
+    X(rhumb_append)                                                                                \
+    X(rhumb_weight_layout)
+
 #define SCHEME_DECLARE_ENUM(type) extern const scheme_enum type##_strings;
 SCHEME_ENUMS(SCHEME_DECLARE_ENUM)
+PLAN_ENUMS(SCHEME_DECLARE_ENUM)
 #undef SCHEME_DECLARE_ENUM
 
 /* A name that tests/goldens/PARAMS.md has for a field, where both mean the same. `values` are pairs
