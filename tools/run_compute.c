@@ -228,10 +228,25 @@ static bool add_workspace(gpu *g, const run_request *request, gpu_operation *op,
     return true;
 }
 
+/* Where positions, lengths or slots come from a tensor the device counts those that it could not
+ * follow. Timed runs count again, so that the number says only whether there are any. */
+static void add_status(const run_tensors *t, gpu_operation *op, int32_t *status)
+{
+    static const rhumb_view_id ids[] = {RHUMB_VIEW_POSITIONS_Q, RHUMB_VIEW_POSITIONS_K,
+                                        RHUMB_VIEW_LENGTHS, RHUMB_VIEW_SLOTS};
+    bool wanted = false;
+
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        wanted = wanted || t->view[ids[i]].present;
+    if (wanted)
+        gpu_add_tensor(op, RHUMB_VIEW_STATUS, RHUMB_I32, 1, 1, 1, 1, status, status);
+}
+
 static bool operate(gpu *g, const run_request *request, run_tensors *t, uint32_t length,
                     run_step *step, tensor_error *message)
 {
     gpu_operation op;
+    int32_t status = 0;
 
     gpu_init_operation(&op, request->op);
     set_info(request, &op);
@@ -239,9 +254,11 @@ static bool operate(gpu *g, const run_request *request, run_tensors *t, uint32_t
     op.old_length = request->settings.plan.old_length;
     op.new_length = length;
     add_views(request, t, &op);
+    add_status(t, &op, &status);
     if (!add_workspace(g, request, &op, message) ||
         !run_operation(g, &op, request->settings.plan.batch, step, message))
         return false;
+    step->outside = status != 0;
     if (request->op == RHUMB_OP_ATTENTION)
         step->flops *= visible_part(request);
     if (!request->check)

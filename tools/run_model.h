@@ -51,6 +51,7 @@ typedef struct run_step {
     bool host_clock;
     double flops; /* attention: of the visible (query, key) pairs */
     double bytes;
+    bool outside; /* a position, length or slot of a tensor lay outside a table, cache or maximum */
     bool checked;
     verify_result check;
 } run_step;

@@ -22,6 +22,10 @@ static void print_step(const char *name, const run_step *step)
         printf(", %s, %s", command_amount_text(step->flops, "FLOP", amount, sizeof amount),
                command_amount_text(step->flops / seconds, "FLOP/s", rate, sizeof rate));
     printf(" (%s)\n", step->properties.reason);
+    if (step->outside)
+        printf("%-10s positions, lengths or slots beyond a table, a cache or the sizes: clamped or "
+               "skipped\n",
+               "  outside");
     if (step->checked)
         printf("%-10s max error %.2e, bound %.2e: %s\n", "  check", step->check.error,
                step->check.bound, step->check.pass ? "pass" : "FAIL");
@@ -117,6 +121,7 @@ static void put_step(cJSON *root, const char *name, const run_step *step)
         cJSON_AddNumberToObject(item, "visible_flops", step->flops);
         cJSON_AddNumberToObject(item, "gigaflops_per_second", step->flops / step->ns);
     }
+    cJSON_AddBoolToObject(item, "outside", step->outside);
     if (step->checked) {
         cJSON_AddNumberToObject(item, "max_error", step->check.error);
         cJSON_AddNumberToObject(item, "bound", step->check.bound);
