@@ -30,8 +30,8 @@ static const char usage[] =
     "  --input    tensors q, k, v (or in.q, in.k, in.v) of shape [B, heads, L, head_dim]: a\n"
     "             .safetensors file, or q.npy,k.npy,v.npy; rotate takes q alone too. With --scheme\n"
     "             every view of the operation, named as rhumb.h names it in lower case or as\n"
-    "             tests/goldens/PARAMS.md does; of .npy files table=t.npy,x=x.npy. Tensors out.*\n"
-    "             are passed over\n"
+    "             tests/goldens/PARAMS.md does; of .npy files table=t.npy,x=x.npy, also after a\n"
+    "             .safetensors file and a comma. Tensors out.* are passed over\n"
     "  --random   draws them: one batch entry of L rows, normal numbers\n"
     "  --seed     which numbers --random draws, 0 or more; default 1\n"
     "  --output   o, or q and k rotated: a .safetensors file, or o.npy, or q.npy,k.npy. With\n"
@@ -352,9 +352,9 @@ static int run_config(const arguments *a, run_request *request)
         if (request->kind == NULL)
             status = unknown_kind(report, a->kind != NULL ? a->kind : "");
         else if (describe_beyond(request->kind, request->op) != NULL)
-            status = command_error("run", "layers of kind \"%s\" have %s: not done here yet",
-                                   request->kind->name,
-                                   describe_beyond(request->kind, request->op));
+            status =
+                command_error("run", "layers of kind \"%s\" have %s: not done here yet",
+                              request->kind->name, describe_beyond(request->kind, request->op));
         else
             status = run_layer(a, request);
     }
@@ -381,8 +381,9 @@ static bool scheme_fits(const run_request *request, tensor_error *message)
     else if (op == RHUMB_OP_RESIZE)
         fits = entry->kind == SCHEME_resampling;
     else
-        fits = entry->kind == SCHEME_relative ||
-               (entry->kind == SCHEME_rotary && (op == RHUMB_OP_ATTENTION || op == RHUMB_OP_SCORES));
+        fits =
+            entry->kind == SCHEME_relative ||
+            (entry->kind == SCHEME_rotary && (op == RHUMB_OP_ATTENTION || op == RHUMB_OP_SCORES));
     if (!fits)
         snprintf(message->line, sizeof message->line,
                  "--scheme wants one that %s is of, not %s%s%s", command_op_name(op),

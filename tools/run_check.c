@@ -164,12 +164,12 @@ bool run_check_rotation(const run_request *request, const run_tensors *tensors, 
     const run_tensor *q = &tensors->view[RHUMB_VIEW_Q], *k = &tensors->view[RHUMB_VIEW_K];
     const int32_t first = run_first_position(request);
 
-    return (!q->present || check_rotated(request, positions, first, q,
-                                         &tensors->view[RHUMB_VIEW_Q_OUT], false, length, step,
-                                         message)) &&
-           (!k->present || check_rotated(request, positions, first, k,
-                                         &tensors->view[RHUMB_VIEW_K_OUT], true, length, step,
-                                         message));
+    return (!q->present ||
+            check_rotated(request, positions, first, q, &tensors->view[RHUMB_VIEW_Q_OUT], false,
+                          length, step, message)) &&
+           (!k->present ||
+            check_rotated(request, positions, first, k, &tensors->view[RHUMB_VIEW_K_OUT], true,
+                          length, step, message));
 }
 
 bool run_check_keys(const run_request *request, const run_tensors *tensors, uint32_t length,
@@ -196,12 +196,12 @@ static void describe(const run_request *request, const run_tensors *t, ref_atten
     r->window_left = p->window_left;
     r->window_right = p->window_right;
     r->q_offset = p->q_offset != RHUMB_UNSET ? p->q_offset : REF_UNSET;
-    r->order = p->mask_order == RHUMB_MASK_ORDER_POSITION ||
-                       (p->mask_order == RHUMB_MASK_ORDER_AUTO &&
-                        t->view[RHUMB_VIEW_POSITIONS_Q].present &&
-                        t->view[RHUMB_VIEW_POSITIONS_K].present)
-                   ? REF_ORDER_POSITION
-                   : REF_ORDER_INDEX;
+    r->order =
+        p->mask_order == RHUMB_MASK_ORDER_POSITION ||
+                (p->mask_order == RHUMB_MASK_ORDER_AUTO &&
+                 t->view[RHUMB_VIEW_POSITIONS_Q].present && t->view[RHUMB_VIEW_POSITIONS_K].present)
+            ? REF_ORDER_POSITION
+            : REF_ORDER_INDEX;
 }
 
 /* Q in place. */
@@ -242,7 +242,8 @@ static bool make_arrays(const run_request *request, const run_tensors *t, arrays
 {
     const run_plan *p = &request->settings.plan;
     const run_tensor *view = t->view;
-    const run_tensor *keys = &view[view[RHUMB_VIEW_K_OUT].present ? RHUMB_VIEW_K_OUT : RHUMB_VIEW_K];
+    const run_tensor *keys =
+        &view[view[RHUMB_VIEW_K_OUT].present ? RHUMB_VIEW_K_OUT : RHUMB_VIEW_K];
     const uint32_t axes = run_axes(request);
 
     a->positions_q = make_positions(&view[RHUMB_VIEW_POSITIONS_Q], axes, p->batch, p->q_len,

@@ -223,8 +223,13 @@ static bool add_workspace(gpu *g, const run_request *request, gpu_operation *op,
     workspace = gpu_add_tensor(op, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, 1, NULL, NULL);
     if (gpu_query_operation(g, op) != RHUMB_OK)
         return fail(message, op->message);
-    workspace->shape[3] = op->properties.workspace_size / sizeof(float) *
-                          request->settings.plan.batch;
+    if (op->properties.workspace_size == 0) {
+        op->tensor_count--;
+        op->info.views &= ~RHUMB_VIEW_BIT(RHUMB_VIEW_WORKSPACE);
+        return true;
+    }
+    workspace->shape[3] =
+        op->properties.workspace_size / sizeof(float) * request->settings.plan.batch;
     return true;
 }
 
@@ -263,9 +268,8 @@ static bool operate(gpu *g, const run_request *request, run_tensors *t, uint32_t
         step->flops *= visible_part(request);
     if (!request->check)
         return true;
-    return request->op == RHUMB_OP_ROTATE
-               ? run_check_rotation(request, t, length, step, message)
-               : run_check_attention(request, t, length, step, message);
+    return request->op == RHUMB_OP_ROTATE ? run_check_rotation(request, t, length, step, message)
+                                          : run_check_attention(request, t, length, step, message);
 }
 
 bool run_compute(gpu *g, const run_request *request, run_tensors *tensors, run_steps *steps,

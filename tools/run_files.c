@@ -5,6 +5,7 @@
 #include "run_model.h"
 #include "safetensors.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -49,16 +50,18 @@ bool run_check_size(const char *name, uint64_t batch, uint64_t heads, uint64_t r
                     uint64_t head_dim, rhumb_dtype dtype, const run_request *request,
                     tensor_error *message)
 {
-    const uint64_t row = batch * heads * head_dim * (dtype == RHUMB_F32 ? 4 : 2);
+    const bool wide = dtype == RHUMB_F32 || dtype == RHUMB_I32;
+    /* sizes of parameters are any, and their product may be beyond 64 bits */
+    const double row = (double)batch * (double)heads * (double)head_dim * (wide ? 4.0 : 2.0);
+    const double limit = (double)request->max_bytes;
 
-    if (row == 0 || rows <= request->max_bytes / row)
+    if (row * (double)rows <= limit)
         return true;
     snprintf(message->line, sizeof message->line,
-             "%.100s of %llu rows takes %llu bytes as %s, and the device binds %llu at once: "
-             "%llu rows at most%s",
-             name, (unsigned long long)rows, (unsigned long long)(row * rows),
-             command_dtype_name(dtype), (unsigned long long)request->max_bytes,
-             (unsigned long long)(request->max_bytes / row),
+             "%.100s of %llu rows takes %.0f bytes as %s, and the device binds %.0f at once: "
+             "%.0f rows at most%s",
+             name, (unsigned long long)rows, row * (double)rows, command_dtype_name(dtype), limit,
+             floor(limit / row),
              dtype == RHUMB_F32 ? ", or twice as many with --dtype f16 or bf16" : "");
     return false;
 }
@@ -166,9 +169,8 @@ static bool take_all(const char *input, const tensor_list *list, const run_reque
     }
     if (!take(q, "q", request, kind->heads, kind->head_dim, &tensors->view[RHUMB_VIEW_Q], message))
         return false;
-    if (k != NULL &&
-        !take(k, "k", request, kind->kv_heads, kind->head_dim, &tensors->view[RHUMB_VIEW_K],
-              message))
+    if (k != NULL && !take(k, "k", request, kind->kv_heads, kind->head_dim,
+                           &tensors->view[RHUMB_VIEW_K], message))
         return false;
     if (attention &&
         !take(v, "v", request, kind->kv_heads, 0, &tensors->view[RHUMB_VIEW_V], message))
@@ -211,29 +213,41 @@ static bool ends_with(const char *text, size_t length, const char *end)
     return length > n && strncmp(text + length - n, end, n) == 0;
 }
 
-/* Splits "a.npy,b.npy" or "table=a.npy,..." into names; 0 if one of them is no .npy or there are
- * too many. */
-static uint32_t split_npy(const char *text, file_name files[MAX_FILES])
+static bool is_safetensors(const char *path)
+{
+    return ends_with(path, strlen(path), ".safetensors");
+}
+
+/* "PATH" or "NAME=PATH" of `length` characters; a .npy file without a name has that of its place,
+ * a .safetensors file has none. */
+static bool read_file_name(const char *text, size_t length, uint32_t place, file_name *file)
 {
     static const char *const places[] = {"q", "k", "v"};
+    const size_t letters = strcspn(text, "=/.,");
+    const bool named = text[letters] == '=' && letters > 0 && letters < sizeof file->tensor;
+    const size_t skipped = named ? letters + 1 : 0;
+    const char *name = named ? text : place < 3 ? places[place] : "";
+    const bool npy = ends_with(text, length, ".npy");
+
+    if (length - skipped >= sizeof file->path ||
+        (npy ? *name == '\0' : named || place > 0 || !ends_with(text, length, ".safetensors")))
+        return false;
+    snprintf(file->tensor, sizeof file->tensor, "%.*s",
+             npy ? (int)(named ? letters : strlen(name)) : 0, name);
+    snprintf(file->path, sizeof file->path, "%.*s", (int)(length - skipped), text + skipped);
+    return true;
+}
+
+/* The files of an argument, "a.npy,b.npy" or "a.safetensors,table=b.npy,..."; 0: not of the kinds
+ * that can be, or too many. */
+static uint32_t split_files(const char *text, file_name files[MAX_FILES])
+{
     uint32_t count = 0;
 
     for (;;) {
         const size_t length = strcspn(text, ",");
-        const char *name = count < 3 ? places[count] : "";
-        const size_t letters = strcspn(text, "=/.,");
-        size_t skipped = 0;
-        if (text[letters] == '=' && letters > 0 && letters < sizeof files->tensor) {
-            name = text;
-            skipped = letters + 1;
-        }
-        if (count == MAX_FILES || length - skipped >= sizeof files->path || *name == '\0' ||
-            !ends_with(text, length, ".npy"))
+        if (count == MAX_FILES || !read_file_name(text, length, count, &files[count]))
             return 0;
-        snprintf(files[count].tensor, sizeof files->tensor, "%.*s",
-                 (int)(skipped > 0 ? letters : strlen(name)), name);
-        snprintf(files[count].path, sizeof files->path, "%.*s", (int)(length - skipped),
-                 text + skipped);
         count++;
         if (text[length] == '\0')
             return count;
@@ -244,29 +258,15 @@ static uint32_t split_npy(const char *text, file_name files[MAX_FILES])
 static bool read_list(const char *input, tensor_list *list, tensor_error *message)
 {
     file_name files[MAX_FILES];
-    uint32_t count;
+    const uint32_t count = split_files(input, files);
 
-    if (ends_with(input, strlen(input), ".safetensors"))
-        return safetensors_read(input, list, message) == 0;
-    count = split_npy(input, files);
     for (uint32_t i = 0; i < count; i++) {
-        if (npy_read(files[i].path, files[i].tensor, list, message) != 0)
+        if ((is_safetensors(files[i].path)
+                 ? safetensors_read(files[i].path, list, message)
+                 : npy_read(files[i].path, files[i].tensor, list, message)) != 0)
             return false;
     }
     return true;
-}
-
-/* The files that an argument names; 0: not of the kinds that can be. */
-static uint32_t split_files(const char *text, file_name files[MAX_FILES])
-{
-    const size_t length = strlen(text);
-
-    if (!ends_with(text, length, ".safetensors"))
-        return split_npy(text, files);
-    if (length >= sizeof files->path)
-        return 0;
-    memcpy(files[0].path, text, length + 1);
-    return 1;
 }
 
 /* By what the names lead to, so that links and "./" do not hide it. */
@@ -294,10 +294,11 @@ bool run_check_names(const char *input, const char *output, tensor_error *messag
 
     if (input != NULL && in_count == 0)
         return name_error(message,
-                          "--input wants a .safetensors file or .npy files with commas between "
-                          "(q.npy,k.npy or table=t.npy,...), not",
+                          "--input wants a .safetensors file, .npy files (q.npy,k.npy or "
+                          "table=t.npy,...), or the one and then the others, with commas between, "
+                          "not",
                           input);
-    if (output != NULL && out_count == 0)
+    if (output != NULL && (out_count == 0 || (out_count > 1 && is_safetensors(out[0].path))))
         return name_error(message,
                           "--output wants a .safetensors file, or .npy files with commas between, "
                           "not",
@@ -305,8 +306,7 @@ bool run_check_names(const char *input, const char *output, tensor_error *messag
     for (uint32_t i = 0; i < out_count; i++) {
         for (uint32_t k = 0; k < in_count; k++) {
             if (same_file(in[k].path, out[i].path))
-                return name_error(message, "--output would overwrite the input",
-                                  out[i].path);
+                return name_error(message, "--output would overwrite the input", out[i].path);
         }
         for (uint32_t k = 0; k < i; k++) {
             if (same_file(out[k].path, out[i].path))
@@ -358,13 +358,11 @@ bool run_draw(uint32_t length, uint64_t seed, const run_request *request, run_te
 {
     const rhumb_layer_kind *kind = request->kind;
 
-    return draw("q", kind->heads, length, request, seed,
-                &tensors->view[RHUMB_VIEW_Q], message) &&
-           draw("k", kind->kv_heads, length, request, seed + 1,
-                &tensors->view[RHUMB_VIEW_K], message) &&
-           (request->op == RHUMB_OP_ROTATE ||
-            draw("v", kind->kv_heads, length, request, seed + 2,
-                 &tensors->view[RHUMB_VIEW_V], message));
+    return draw("q", kind->heads, length, request, seed, &tensors->view[RHUMB_VIEW_Q], message) &&
+           draw("k", kind->kv_heads, length, request, seed + 1, &tensors->view[RHUMB_VIEW_K],
+                message) &&
+           (request->op == RHUMB_OP_ROTATE || draw("v", kind->kv_heads, length, request, seed + 2,
+                                                   &tensors->view[RHUMB_VIEW_V], message));
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -385,7 +383,7 @@ bool run_check_output(const char *output, const run_request *request, const run_
     uint32_t wanted = 0;
     bool bf16 = false;
 
-    if (ends_with(output, strlen(output), ".safetensors"))
+    if (is_safetensors(output))
         return true;
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
         if (!is_result(request, tensors, id))
@@ -395,7 +393,7 @@ bool run_check_output(const char *output, const run_request *request, const run_
         bf16 = bf16 || tensors->view[id].dtype == RHUMB_BF16;
         wanted++;
     }
-    if (split_npy(output, files) != wanted) {
+    if (split_files(output, files) != wanted) {
         snprintf(message->line, sizeof message->line,
                  "--output wants a .safetensors file or %s .npy file%s (%s), not \"%.200s\"",
                  numbers[wanted < 4 ? wanted : 0], wanted == 1 ? "" : "s with commas between",
@@ -425,7 +423,7 @@ static bool put(tensor_list *list, bool dotted, const run_tensor *from, tensor_e
 static bool write_npy_files(const char *output, const tensor_list *list, tensor_error *message)
 {
     file_name files[MAX_FILES];
-    const uint32_t count = split_npy(output, files);
+    const uint32_t count = split_files(output, files);
 
     for (uint32_t i = 0; i < count && i < list->count; i++) {
         if (npy_write(files[i].path, &list->items[i], message) != 0) {
@@ -446,7 +444,7 @@ bool run_write(const char *output, const run_request *request, const run_tensors
     for (uint32_t id = 0; done && id < RHUMB_VIEW_COUNT; id++)
         if (is_result(request, tensors, id))
             done = put(&list, tensors->dotted, &tensors->view[id], message);
-    if (done && ends_with(output, strlen(output), ".safetensors"))
+    if (done && is_safetensors(output))
         done = safetensors_write(output, &list, message) == 0;
     else if (done)
         done = write_npy_files(output, &list, message);

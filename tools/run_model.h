@@ -73,8 +73,8 @@ bool run_check_size(const char *name, uint64_t batch, uint64_t heads, uint64_t r
                     uint64_t head_dim, rhumb_dtype dtype, const run_request *request,
                     tensor_error *message);
 
-/* A safetensors file with q, k, v (or in.q, ...), or .npy files: "q.npy,k.npy,v.npy" or
- * "table=t.npy,...". Of a model: attention needs q, k and v, rotate q alone. Else by run_views.c. */
+/* A safetensors file with q, k, v (or in.q, ...), .npy files, "q.npy,k.npy,v.npy" or "table=t.npy,...",
+ * or these after that. Of a model: attention needs q, k and v, rotate q alone. Else by run_views.c. */
 bool run_read(const char *input, const run_request *request, run_tensors *tensors,
               tensor_error *message);
 

@@ -26,21 +26,37 @@ static void init(void *plan)
     run_plan_init(plan);
 }
 
-#define FIELD(kind, member) {#member, SCHEME_##kind, offsetof(run_plan, member), 0, NULL},
-#define CHOICE(member, type)                                                                       \
-    {#member, SCHEME_ENUM, offsetof(run_plan, member), 0, &type##_strings},
+#define FIELD(kind, member) {#member, SCHEME_##kind, offsetof(run_plan, member), 0, NULL}
+#define CHOICE(member, type) {#member, SCHEME_ENUM, offsetof(run_plan, member), 0, &type##_strings}
 
 static const scheme_field *fields_of(size_t *count)
 {
     static const scheme_field fields[] = {
-        FIELD(U32, batch) FIELD(U32, heads) FIELD(U32, kv_heads) FIELD(U32, head_dim)
-        FIELD(U32, value_dim) FIELD(U32, q_len) FIELD(U32, k_len) FIELD(U32, capacity)
-        FIELD(F64, scale) CHOICE(variant, rhumb_variant) CHOICE(mask_order, rhumb_mask_order)
-        CHOICE(purpose, rhumb_purpose) CHOICE(append, rhumb_append)
-        CHOICE(weight_layout, rhumb_weight_layout) FIELD(F64, norm_epsilon)
-        FIELD(F64, gain_offset) FIELD(U32, causal) FIELD(U32, inverse) FIELD(I32, q_offset)
-        FIELD(I32, window_left) FIELD(I32, window_right) FIELD(I32, append_position)
-        FIELD(U32, old_length) FIELD(U32, new_length)};
+        FIELD(U32, batch),
+        FIELD(U32, heads),
+        FIELD(U32, kv_heads),
+        FIELD(U32, head_dim),
+        FIELD(U32, value_dim),
+        FIELD(U32, q_len),
+        FIELD(U32, k_len),
+        FIELD(U32, capacity),
+        FIELD(F64, scale),
+        CHOICE(variant, rhumb_variant),
+        CHOICE(mask_order, rhumb_mask_order),
+        CHOICE(purpose, rhumb_purpose),
+        CHOICE(append, rhumb_append),
+        CHOICE(weight_layout, rhumb_weight_layout),
+        FIELD(F64, norm_epsilon),
+        FIELD(F64, gain_offset),
+        FIELD(U32, causal),
+        FIELD(U32, inverse),
+        FIELD(I32, q_offset),
+        FIELD(I32, window_left),
+        FIELD(I32, window_right),
+        FIELD(I32, append_position),
+        FIELD(U32, old_length),
+        FIELD(U32, new_length),
+    };
 
     *count = COUNT(fields);
     return fields;
@@ -48,6 +64,7 @@ static const scheme_field *fields_of(size_t *count)
 
 const scheme_entry *run_plan_entry(void)
 {
+    /* neither kind nor type mean anything */
     static const scheme_entry entry = {"plan", SCHEME_rotary, 0, sizeof(run_plan), init, fields_of};
 
     return &entry;
@@ -70,14 +87,12 @@ static bool unknown_scheme(const char *name, tensor_error *error)
 
 static bool unknown_member(const run_settings *s, const char *name, tensor_error *error)
 {
-    char scheme[480] = "", plan[480];
+    char names[480];
 
-    if (s->entry != NULL)
-        scheme_names_text(s->entry, scheme, sizeof scheme);
-    snprintf(error->line, sizeof error->line,
-             "--params: no parameter \"%.60s\"; %s has %.480s", name,
-             s->entry != NULL ? s->entry->name : "a plan",
-             s->entry != NULL ? scheme : scheme_names_text(run_plan_entry(), plan, sizeof plan));
+    scheme_names_text(s->entry != NULL ? s->entry : run_plan_entry(), names, sizeof names);
+    snprintf(error->line, sizeof error->line, "--params: no parameter \"%.60s\"; %s has %s%s", name,
+             s->entry != NULL ? s->entry->name : "a plan", names,
+             s->entry != NULL ? ", and rhumb run --help lists the plan's" : "");
     return false;
 }
 

@@ -113,6 +113,10 @@ static void put_step(cJSON *root, const char *name, const run_step *step)
         return;
     item = cJSON_AddObjectToObject(root, name);
     json_put_plan(item, &step->properties);
+    if (step->properties.table_rows > 0) {
+        cJSON_AddNumberToObject(item, "table_rows", (double)step->properties.table_rows);
+        cJSON_AddNumberToObject(item, "table_zero", (double)step->properties.table_zero);
+    }
     cJSON_AddNumberToObject(item, "gpu_ns", step->ns);
     cJSON_AddStringToObject(item, "clock", step->host_clock ? "host" : "queue");
     cJSON_AddNumberToObject(item, "total_bytes", step->bytes);

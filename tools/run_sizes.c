@@ -38,27 +38,27 @@ int32_t run_first_position(const run_request *request)
  * Grids and windows of a scheme
  */
 typedef struct grid {
-    bool present;      /* ENCODE covers a grid */
-    bool image;        /* [B, D, H, W] */
+    bool present; /* ENCODE covers a grid */
+    bool image;   /* [B, D, H, W] */
     bool windows;
-    uint32_t rows;     /* tokens of the grid with its prefix; of a window */
+    uint32_t rows; /* tokens of the grid with its prefix; of a window */
     uint32_t sides[2];
-    uint32_t count;    /* windows of a batch entry */
-    uint32_t biases;   /* windows of BIAS */
+    uint32_t count;  /* windows of a batch entry */
+    uint32_t biases; /* windows of BIAS */
     uint32_t table_rows;
 } grid;
 
-static void read_windows(const uint32_t window[2], const uint32_t whole[2],
-                         const uint32_t shift[2], uint32_t prefix, grid *g)
+static void read_windows(const uint32_t window[2], const uint32_t whole[2], const uint32_t shift[2],
+                         uint32_t prefix, grid *g)
 {
     const bool gridded = whole[0] != 0 && window[0] != 0 && window[1] != 0;
 
     g->windows = true;
     g->rows = prefix + window[0] * window[1];
     g->table_rows = (2 * window[0] - 1) * (2 * window[1] - 1);
-    g->count = gridded ? (whole[0] + window[0] - 1) / window[0] *
-                             ((whole[1] + window[1] - 1) / window[1])
-                       : 1;
+    g->count =
+        gridded ? (whole[0] + window[0] - 1) / window[0] * ((whole[1] + window[1] - 1) / window[1])
+                : 1;
     g->biases = shift[0] != 0 || shift[1] != 0 ? g->count : 1;
 }
 
@@ -94,9 +94,11 @@ static grid grid_of(const run_request *request)
         read_windows(s->window, s->grid, s->shift, 0, &g);
         break;
     }
-    default:
-        break;
+    default: break;
     }
+    /* sides of 0 are refused by the library, in its own words */
+    if ((g.present || g.windows) && g.rows == 0)
+        g.rows = 1;
     return g;
 }
 
@@ -136,13 +138,12 @@ static void find_encoding(const run_request *request, const run_tensors *t, cons
 {
     const rhumb_header *scheme = request->settings.scheme;
     const rhumb_learned2d *learned = request->settings.scheme;
-    const bool halves = scheme->type == RHUMB_TYPE_LEARNED2D &&
-                        learned->form == RHUMB_LEARNED2D_CONCAT;
+    const bool halves =
+        scheme->type == RHUMB_TYPE_LEARNED2D && learned->form == RHUMB_LEARNED2D_CONCAT;
 
     p->heads = 1;
-    p->batch = first_of(size_of(t, RHUMB_VIEW_X, 0),
-                        first_of(size_of(t, RHUMB_VIEW_POSITIONS, 2),
-                                 size_of(t, RHUMB_VIEW_VALID, 1)));
+    p->batch = first_of(size_of(t, RHUMB_VIEW_X, 0), first_of(size_of(t, RHUMB_VIEW_POSITIONS, 2),
+                                                              size_of(t, RHUMB_VIEW_VALID, 1)));
     p->head_dim = first_of(size_of(t, RHUMB_VIEW_X, g->image ? 1 : 3),
                            size_of(t, RHUMB_VIEW_TABLE, 3) * (halves ? 2 : 1));
     if (g->present)
@@ -171,23 +172,15 @@ static void find_sizes(const run_request *request, const run_tensors *t, const g
 {
     memset(found, 0, sizeof *found);
     switch (request->op) {
-    case RHUMB_OP_BIAS:
-        find_bias(t, g, found);
-        break;
-    case RHUMB_OP_ENCODE:
-        find_encoding(request, t, g, found);
-        break;
+    case RHUMB_OP_BIAS: find_bias(t, g, found); break;
+    case RHUMB_OP_ENCODE: find_encoding(request, t, g, found); break;
     case RHUMB_OP_RESIZE:
         found->heads = 1;
         found->head_dim = size_of(t, RHUMB_VIEW_TABLE, 3);
         found->q_len = 1;
         break;
-    case RHUMB_OP_PROJECT:
-        find_projection(request, t, g, found);
-        break;
-    default:
-        find_logits(t, found);
-        break;
+    case RHUMB_OP_PROJECT: find_projection(request, t, g, found); break;
+    default: find_logits(t, found); break;
     }
 }
 
@@ -282,8 +275,8 @@ static bool make_encoded(const run_request *request, run_tensors *t, const grid 
 {
     const run_plan *p = &request->settings.plan;
     const run_tensor *x = &t->view[RHUMB_VIEW_X], *positions = &t->view[RHUMB_VIEW_POSITIONS];
-    const bool batched = p->batch > 1 || x->present || t->view[RHUMB_VIEW_VALID].present ||
-                         positions->rank > 1;
+    const bool batched =
+        p->batch > 1 || x->present || t->view[RHUMB_VIEW_VALID].present || positions->rank > 1;
     const uint64_t tokens[4] = {p->batch, 1, p->q_len, p->head_dim};
     const uint64_t image[4] = {p->batch, p->head_dim, g->sides[0], g->sides[1]};
     const uint64_t rows[3] = {p->batch, p->q_len, p->head_dim};
@@ -328,9 +321,9 @@ static bool make_projected(const run_request *request, run_tensors *t, const gri
 static bool make_resized(const run_request *request, run_tensors *t, tensor_error *message)
 {
     const rhumb_resize *r = request->settings.scheme;
-    const uint64_t rows = (uint64_t)r->prefix_tokens + r->suffix_tokens +
-                          (uint64_t)r->new_grid[0] * r->new_grid[1];
-    const uint64_t shape[4] = {1, 1, rows, request->settings.plan.head_dim};
+    const uint64_t rows =
+        (uint64_t)r->prefix_tokens + r->suffix_tokens + (uint64_t)r->new_grid[0] * r->new_grid[1];
+    const uint64_t shape[4] = {1, 1, rows > 0 ? rows : 1, request->settings.plan.head_dim};
 
     return make(t, RHUMB_VIEW_Y, "table", result_dtype(request, t), 2, shape, request, message);
 }
@@ -356,12 +349,9 @@ static bool make_results(const run_request *request, run_tensors *t, const grid 
         return make(t, RHUMB_VIEW_O, "scores", dtype, 4, scores, request, message);
     case RHUMB_OP_BIAS:
         return make(t, RHUMB_VIEW_O, "bias", dtype, g->biases > 1 ? 4 : 3, bias, request, message);
-    case RHUMB_OP_ENCODE:
-        return make_encoded(request, t, g, message);
-    case RHUMB_OP_RESIZE:
-        return make_resized(request, t, message);
-    default:
-        return make_projected(request, t, g, message);
+    case RHUMB_OP_ENCODE: return make_encoded(request, t, g, message);
+    case RHUMB_OP_RESIZE: return make_resized(request, t, message);
+    default: return make_projected(request, t, g, message);
     }
 }
 
@@ -403,13 +393,11 @@ static bool has_operands(const run_request *request, const run_tensors *t, tenso
         return needs(request, t, RHUMB_VIEW_Q, "q", message) &&
                needs(request, t, RHUMB_VIEW_K, "k", message) &&
                (request->op == RHUMB_OP_SCORES || needs(request, t, RHUMB_VIEW_V, "v", message));
-    case RHUMB_OP_RESIZE:
-        return needs(request, t, RHUMB_VIEW_TABLE, "table", message);
+    case RHUMB_OP_RESIZE: return needs(request, t, RHUMB_VIEW_TABLE, "table", message);
     case RHUMB_OP_PROJECT:
         return needs(request, t, RHUMB_VIEW_X, "x", message) &&
                needs(request, t, RHUMB_VIEW_WEIGHT, "weight", message);
-    default:
-        return true;
+    default: return true;
     }
 }
 

@@ -194,8 +194,9 @@ static bool choose_dtype(const tensor *from, const view_name *row, const run_req
         return true;
     }
     if (from->dtype > TENSOR_BF16 && !(from->dtype == TENSOR_F64 && request->dtype_given))
-        return fail(from, from->dtype == TENSOR_F64 ? "F32, F16 or BF16 (or --dtype to convert)"
-                                                    : "F32, F16 or BF16",
+        return fail(from,
+                    from->dtype == TENSOR_F64 ? "F32, F16 or BF16 (or --dtype to convert)"
+                                              : "F32, F16 or BF16",
                     message);
     to->dtype = request->dtype_given ? request->dtype : (rhumb_dtype)from->dtype;
     if (row->id == RHUMB_VIEW_TABLE_SCALAR || row->id == RHUMB_VIEW_ROW_SCALE ||
@@ -298,8 +299,8 @@ static bool unknown_name(const char *name, const run_request *request, tensor_er
 
     for (size_t i = 0; i < COUNT(names) && length < sizeof message->line; i++) {
         if (find_name(names[i].name, request, &known) == &names[i])
-            length += (size_t)snprintf(message->line + length, sizeof message->line - length,
-                                       " %s", names[i].name);
+            length += (size_t)snprintf(message->line + length, sizeof message->line - length, " %s",
+                                       names[i].name);
     }
     return false;
 }

@@ -5,85 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define COUNT(list) (sizeof(list) / sizeof *(list))
-
-/* ----------------------------------------------------------------------------------------------
- * The table. In each function below `described` is the struct of the scheme.
- */
-#define VALUES_OF(type) type: &type##_strings,
-#define FIELD_VALUES_ENUM(member)                                                                  \
-    _Generic(((described *)0)->member, SCHEME_ENUMS(VALUES_OF) void *: NULL)
-#define FIELD_VALUES_U32(member) NULL
-#define FIELD_VALUES_I32(member) NULL
-#define FIELD_VALUES_F64(member) NULL
-#define FIELD_VALUES_LIST(member) NULL
-#define FIELD_VALUES_STRUCT(member) NULL
-#define FIELD_VALUES_U32X2(member) NULL
-#define FIELD_VALUES_U32X4(member) NULL
-#define FIELD_VALUES_F64X2(member) NULL
-#define FIELD_COUNT_ENUM 0
-#define FIELD_COUNT_U32 0
-#define FIELD_COUNT_I32 0
-#define FIELD_COUNT_F64 0
-#define FIELD_COUNT_LIST offsetof(described, list_count)
-#define FIELD_COUNT_STRUCT 0
-#define FIELD_COUNT_U32X2 0
-#define FIELD_COUNT_U32X4 0
-#define FIELD_COUNT_F64X2 0
-#define FIELD(kind, member)                                                                        \
-    {#member, SCHEME_##kind, offsetof(described, member), FIELD_COUNT_##kind,                      \
-     FIELD_VALUES_##kind(member)},
-
-#define DESCRIBE(UPPER, lower, scheme_kind_name)                                                   \
-    static const scheme_field *lower##_fields(size_t *count)                                      \
-    {                                                                                              \
-        typedef rhumb_##lower described;                                                           \
-        static const scheme_field fields[] = {RHUMB_##UPPER##_FIELDS(FIELD)};                      \
-        *count = COUNT(fields);                                                                    \
-        return fields;                                                                             \
-    }                                                                                              \
-    static void lower##_init(void *scheme)                                                         \
-    {                                                                                              \
-        rhumb_init_##lower(scheme);                                                                \
-    }
-RHUMB_SCHEMES(DESCRIBE)
-
-#undef DESCRIBE
-#undef FIELD
-
-const scheme_entry *scheme_entries(size_t *count)
-{
-#define ENTRY(UPPER, lower, kind)                                                                  \
-    {#lower,       SCHEME_##kind, RHUMB_TYPE_##UPPER, sizeof(rhumb_##lower),                       \
-     lower##_init, lower##_fields},
-    static const scheme_entry entries[] = {RHUMB_SCHEMES(ENTRY)};
-#undef ENTRY
-    *count = COUNT(entries);
-    return entries;
-}
-
-const scheme_entry *scheme_find(const char *name)
-{
-    size_t count;
-    const scheme_entry *entries = scheme_entries(&count);
-
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(entries[i].name, name) == 0)
-            return &entries[i];
-    return NULL;
-}
-
-const scheme_entry *scheme_find_type(uint32_t type)
-{
-    size_t count;
-    const scheme_entry *entries = scheme_entries(&count);
-
-    for (size_t i = 0; i < count; i++)
-        if (entries[i].type == type)
-            return &entries[i];
-    return NULL;
-}
-
 /* ----------------------------------------------------------------------------------------------
  * Memory of a struct: members by their place
  */
@@ -105,114 +26,22 @@ static void *get_pointer(const void *scheme, size_t offset)
     return pointer;
 }
 
-void *scheme_new(const scheme_entry *entry)
-{
-    void *scheme = calloc(1, entry->size);
-
-    if (scheme != NULL)
-        entry->init(scheme);
-    return scheme;
-}
-
-void scheme_free(const scheme_entry *entry, void *scheme)
-{
-    size_t count;
-    const scheme_field *fields = entry->fields(&count);
-
-    if (scheme == NULL)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        if (fields[i].kind == SCHEME_LIST)
-            free(get_pointer(scheme, fields[i].offset));
-        else if (fields[i].kind == SCHEME_STRUCT)
-            scheme_free(scheme_find(fields[i].name), get_pointer(scheme, fields[i].offset));
-    }
-    free(scheme);
-}
-
-/* ----------------------------------------------------------------------------------------------
- * Names
- */
-static const scheme_field *find_field(const scheme_entry *entry, const char *name, size_t *index)
-{
-    const scheme_alias *alias = scheme_find_alias(entry->name, name);
-    size_t count;
-    const scheme_field *fields = entry->fields(&count);
-
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(fields[i].name, alias != NULL ? alias->member : name) == 0) {
-            *index = i;
-            return &fields[i];
-        }
-    }
-    return NULL;
-}
-
-static uint32_t elements_of(scheme_field_kind kind)
-{
-    switch (kind) {
-    case SCHEME_U32X2:
-    case SCHEME_F64X2:
-        return 2;
-    case SCHEME_U32X4:
-        return 4;
-    default:
-        return 1;
-    }
-}
-
-/* The field that points to another scheme's struct, or NULL. */
-static const scheme_field *find_struct(const scheme_entry *entry, size_t *index)
-{
-    size_t count;
-    const scheme_field *fields = entry->fields(&count);
-
-    for (*index = 0; *index < count; (*index)++)
-        if (fields[*index].kind == SCHEME_STRUCT)
-            return &fields[*index];
-    return NULL;
-}
-
-bool scheme_has(const scheme_entry *entry, const char *name, const cJSON *value)
-{
-    size_t index;
-    const scheme_field *field = find_field(entry, name, &index);
-
-    if (field == NULL) {
-        field = find_struct(entry, &index);
-        return field != NULL && scheme_has(scheme_find(field->name), name, value);
-    }
-    return strcmp(name, "scale") != 0 ||
-           cJSON_IsArray(value) == (elements_of(field->kind) > 1 || field->kind == SCHEME_LIST);
-}
-
-const char *scheme_names_text(const scheme_entry *entry, char *text, size_t size)
-{
-    size_t count, alias_count, length = 0;
-    const scheme_field *fields = entry->fields(&count);
-    const scheme_alias *aliases = scheme_aliases(&alias_count);
-
-    text[0] = '\0';
-    for (size_t i = 0; i < count && length < size; i++) {
-        length += (size_t)snprintf(text + length, size - length, "%s%s", i > 0 ? ", " : "",
-                                   fields[i].name);
-        for (size_t k = 0; k < alias_count && length < size; k++) {
-            if (strcmp(aliases[k].scheme, entry->name) == 0 &&
-                strcmp(aliases[k].member, fields[i].name) == 0 &&
-                strcmp(aliases[k].name, fields[i].name) != 0)
-                length += (size_t)snprintf(text + length, size - length, " (or %s)",
-                                           aliases[k].name);
-        }
-        if (fields[i].kind == SCHEME_STRUCT && length < size)
-            length += (size_t)snprintf(text + length, size - length, " (or any parameter of %s)",
-                                       fields[i].name);
-    }
-    return text;
-}
-
 /* ----------------------------------------------------------------------------------------------
  * Reading
  */
+bool scheme_has(const scheme_entry *entry, const char *name, const cJSON *value)
+{
+    size_t index;
+    const scheme_field *field = scheme_find_field(entry, name, &index);
+
+    if (field == NULL) {
+        field = scheme_find_struct(entry, &index);
+        return field != NULL && scheme_has(scheme_find(field->name), name, value);
+    }
+    return strcmp(name, "scale") != 0 ||
+           cJSON_IsArray(value) == (scheme_field_count(field) > 1 || field->kind == SCHEME_LIST);
+}
+
 static bool fail(tensor_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -247,7 +76,7 @@ static bool whole(const cJSON *value, double low, double high, double *number)
 static bool read_u32s(const cJSON *member, const scheme_field *field, void *scheme,
                       tensor_error *error)
 {
-    const int count = (int)elements_of(field->kind);
+    const int count = (int)scheme_field_count(field);
     const int found = cJSON_IsArray(member) ? cJSON_GetArraySize(member) : 0;
     uint32_t values[4] = {0};
     double number;
@@ -308,8 +137,8 @@ static bool read_list(const cJSON *member, const scheme_field *field, void *sche
         return wanted(member, "a list of numbers", error);
     get(scheme, field->count_offset, &others, sizeof others);
     if (others != 0 && others != (uint32_t)count)
-        return fail(error, "%s: wanted %u numbers, as the other list has, found %d",
-                    member->string, others, count);
+        return fail(error, "%s: wanted %u numbers, as the other list has, found %d", member->string,
+                    others, count);
     values = read_doubles(member, count, error);
     if (values == NULL)
         return false;
@@ -378,16 +207,11 @@ static bool read_value(const cJSON *member, const scheme_field *field, void *sch
             return wanted(member, "a number", error);
         put(scheme, field->offset, &member->valuedouble, sizeof(double));
         return true;
-    case SCHEME_ENUM:
-        return read_enum(member, field, scheme, error);
-    case SCHEME_LIST:
-        return read_list(member, field, scheme, error);
-    case SCHEME_STRUCT:
-        return read_struct(member, field, scheme, error);
-    case SCHEME_F64X2:
-        return read_pair(member, field, scheme, error);
-    default:
-        return read_u32s(member, field, scheme, error);
+    case SCHEME_ENUM: return read_enum(member, field, scheme, error);
+    case SCHEME_LIST: return read_list(member, field, scheme, error);
+    case SCHEME_STRUCT: return read_struct(member, field, scheme, error);
+    case SCHEME_F64X2: return read_pair(member, field, scheme, error);
+    default: return read_u32s(member, field, scheme, error);
     }
 }
 
@@ -431,7 +255,7 @@ static bool read_inner(const scheme_entry *entry, const cJSON *member, void *sch
                        uint64_t *given, tensor_error *error)
 {
     size_t index, count;
-    const scheme_field *field = find_struct(entry, &index);
+    const scheme_field *field = scheme_find_struct(entry, &index);
     uint64_t inner;
     void *nested;
 
@@ -456,7 +280,7 @@ bool scheme_read_member(const scheme_entry *entry, const cJSON *member, void *sc
 {
     char names[400];
     size_t index = 0, count;
-    const scheme_field *field = find_field(entry, member->string, &index);
+    const scheme_field *field = scheme_find_field(entry, member->string, &index);
 
     entry->fields(&count);
     if (field == NULL && scheme_has(entry, member->string, member))
@@ -477,9 +301,8 @@ bool scheme_read(const scheme_entry *entry, const cJSON *object, void *scheme, t
 
     if (!cJSON_IsObject(object))
         return wanted(object, "an object", error);
-    cJSON_ArrayForEach(member, object)
-        if (!scheme_read_member(entry, member, scheme, &given, error))
-            return false;
+    cJSON_ArrayForEach(
+        member, object) if (!scheme_read_member(entry, member, scheme, &given, error)) return false;
     return true;
 }
 
@@ -488,7 +311,7 @@ bool scheme_read(const scheme_entry *entry, const cJSON *object, void *scheme, t
  */
 static cJSON *write_u32s(const void *scheme, const scheme_field *field)
 {
-    const uint32_t count = elements_of(field->kind);
+    const uint32_t count = scheme_field_count(field);
     cJSON *list = cJSON_CreateArray();
     uint32_t values[4];
 
@@ -533,19 +356,15 @@ static cJSON *write_value(const void *scheme, const scheme_field *field)
     case SCHEME_F64:
         get(scheme, field->offset, numbers, sizeof *numbers);
         return cJSON_CreateNumber(numbers[0]);
-    case SCHEME_ENUM:
-        return write_enum(scheme, field);
-    case SCHEME_LIST:
-        return write_list(scheme, field);
+    case SCHEME_ENUM: return write_enum(scheme, field);
+    case SCHEME_LIST: return write_list(scheme, field);
     case SCHEME_STRUCT:
         nested = get_pointer(scheme, field->offset);
-        return nested != NULL ? scheme_write(scheme_find(field->name), nested)
-                              : cJSON_CreateNull();
+        return nested != NULL ? scheme_write(scheme_find(field->name), nested) : cJSON_CreateNull();
     case SCHEME_F64X2:
         get(scheme, field->offset, numbers, sizeof numbers);
         return cJSON_CreateDoubleArray(numbers, 2);
-    default:
-        return write_u32s(scheme, field);
+    default: return write_u32s(scheme, field);
     }
 }
 

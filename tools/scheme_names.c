@@ -5,7 +5,7 @@
  */
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 #define STRINGS(type, ...)                                                                         \
-    static const char *const type##_list[] = {__VA_ARGS__};                                       \
+    static const char *const type##_list[] = {__VA_ARGS__};                                        \
     const scheme_enum type##_strings = {#type, type##_list, COUNT(type##_list)}
 
 STRINGS(rhumb_pairing, "interleaved", "half", "interleaved_to_half");
@@ -66,8 +66,12 @@ static const char *const mrope_interleaved[] = {"false", "\"blocks\"", "true", "
                                                 NULL};
 static const char *const attn_type[] = {"\"bi\"", "1", "\"uni\"", "0", NULL};
 static const char *const p2c_index[] = {"\"same as c2p (code convention)\"", "\"code\"", NULL};
-static const char *const pad[] = {"\"none\"", "\"exact\"", "\"pad_then_shift\"",
-                                  "\"pad_then_shift\"", "\"shift_then_pad\"", "\"shift_then_pad\"",
+static const char *const pad[] = {"\"none\"",
+                                  "\"exact\"",
+                                  "\"pad_then_shift\"",
+                                  "\"pad_then_shift\"",
+                                  "\"shift_then_pad\"",
+                                  "\"shift_then_pad\"",
                                   NULL};
 static const char *const mask_order[] = {"\"sequence index\"", "\"index\"", NULL};
 /* -1 is what PARAMS.md has for "none" */
