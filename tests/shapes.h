@@ -56,6 +56,11 @@ void shape_rotate_bounds(const verify_rotary *rotary, const int32_t *positions, 
                          const harness_tensor *in, rhumb_dtype out, const double *want,
                          double *bound);
 
+/* Q -> Q_OUT, or in place where y is NULL, with positions [axes, B, L]; the result is loaded. For
+ * tests that compare runs, or have numbers of their own. */
+bool shape_rotate(harness *h, const void *rotary, uint32_t axes, const int32_t *positions,
+                  harness_tensor *x, harness_tensor *y, uint32_t inverse);
+
 /* What hides in keys that no row may see. */
 typedef enum shape_poison {
     SHAPE_CLEAN,
@@ -90,6 +95,7 @@ typedef struct attention_shape {
     harness_layout layout_v;
     harness_layout layout_o;
     rhumb_variant variant;
+    uint32_t plan_k;         /* the plan's max_k_length; 0: k_rows */
     bool causal;
     bool windowed;           /* the next two hold */
     int32_t window_left;
@@ -118,7 +124,7 @@ bool shape_run_attention(harness *h, const attention_shape *shape);
 /* What shape_run_attention builds, for tests that compare runs with each other. */
 typedef struct attention_run {
     harness_tensor q, k, v, o;
-    harness_tensor positions_q, positions_k, lengths, status;
+    harness_tensor positions_q, positions_k, lengths, status, workspace;
     rhumb_rope rope; /* rotary_dim not 0 */
     gpu_operation op;
 } attention_run;

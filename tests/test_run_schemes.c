@@ -69,6 +69,9 @@ static const golden goldens[] = {
     {"rotary/rope2d_pixtral_d64_5x4", "rope2d", "rotate",
      "{\"layout\": \"half\", \"axes\": [\"h\", \"w\"], \"frequency\": \"alternating\"}", "--check",
      "out.y"},
+    {"rotary/rope2d_mixed_d32_h3_5x7", "rope2d", "rotate",
+     "{\"layout\": \"interleaved\", \"axes\": [\"w\", \"h\"], \"frequency\": \"learned\"}", "",
+     "out.y"},
     {"rotary/attn_mistral_window_d16_l40_w9", "rope", "attention",
      "{\"layout\": \"half\", \"base\": 1000000, \"sliding_window\": 9, \"causal\": true, "
      "\"scale\": 0.25}",
@@ -363,6 +366,36 @@ Test(run_schemes, rotated_keys_are_appended_to_a_cache)
     tensor_list_free(&list);
     tensor_list_free(&rotated);
     tensor_list_free(&cache);
+}
+
+/* Row 0 does not turn, so that the norm is all that is seen. */
+Test(run_schemes, gains_normalise_the_queries)
+{
+    static const uint64_t shape[4] = {1, 2, 1, 8}, channels[1] = {8};
+    tensor_list in = {0}, out = {0};
+    tensor_error error;
+    char path[600];
+
+    tensor_fill_normal(tensor_list_add(&in, "q", TENSOR_F32, 4, shape, &error), 1);
+    tensor_fill_normal(tensor_list_add(&in, "q_gain", TENSOR_F32, 1, channels, &error), 2);
+    snprintf(path, sizeof path, "%s/in.safetensors", folder);
+    cr_assert_eq(safetensors_write(path, &in, &error), 0, "%s", error.line);
+    expect_run("rope", "rotate", "{\"norm_epsilon\": 0.5, \"gain_offset\": 1}",
+               "--input in.safetensors --output out.safetensors");
+    read_list(folder, "out", &out);
+    const tensor *q = tensor_list_find(&in, "q"), *gain = tensor_list_find(&in, "q_gain");
+    const tensor *y = tensor_list_find(&out, "q");
+    cr_assert(y != NULL && out.count == 1);
+    for (uint64_t i = 0; i < 16; i++) {
+        double square = 0.0;
+        for (uint64_t c = 0; c < 8; c++)
+            square += pow(tensor_get(q, i / 8 * 8 + c), 2.0) / 8.0;
+        cr_expect_float_eq(tensor_get(y, i),
+                           tensor_get(q, i) / sqrt(square + 0.5) * (1.0 + tensor_get(gain, i % 8)),
+                           1e-5);
+    }
+    tensor_list_free(&in);
+    tensor_list_free(&out);
 }
 
 Test(run_schemes, json_has_parameters_plan_shapes_and_costs)

@@ -16,7 +16,8 @@ STRINGS(rhumb_magnitude, "auto", "given", "paper", "mscale_pair", "flattening");
 STRINGS(rhumb_mrope_order, "blocks", "interleaved", "interleaved_extra", "alternating");
 STRINGS(rhumb_rope2d_pairing, "interleaved", "half", "half_per_axis");
 STRINGS(rhumb_rope2d_order, "row_first", "column_first");
-STRINGS(rhumb_rope2d_frequency, "same", "alternating", "periods", "pixel", "pixel_linear");
+STRINGS(rhumb_rope2d_frequency, "same", "alternating", "periods", "pixel", "pixel_linear",
+        "learned");
 STRINGS(rhumb_frequency_rule, "paper", "endpoint");
 STRINGS(rhumb_sinusoid_layout, "interleaved", "sin_first", "cos_first");
 STRINGS(rhumb_sinusoid_odd, "refused", "zero", "native", "cut");

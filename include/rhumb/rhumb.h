@@ -101,6 +101,7 @@ typedef enum rhumb_type {
     RHUMB_TYPE_SELF_TEST_PROPERTIES = 14,
     RHUMB_TYPE_SELF_TEST_INFO = 15,
     RHUMB_TYPE_SELF_TEST_RESULT = 16,
+    RHUMB_TYPE_MROPE_SPAN = 17,
     RHUMB_TYPE_SCHEME_FIRST = 1000, /* scheme structs: rhumb_schemes.h */
 } rhumb_type;
 
@@ -367,7 +368,8 @@ typedef enum rhumb_view_id {
     RHUMB_VIEW_Q_GAIN = 12,     /* ROTATE: [heads or 1, head_dim], RMS norm of Q before rotation */
     RHUMB_VIEW_K_GAIN = 13,     /* ROTATE: [kv_heads or 1, head_dim], likewise of K */
     RHUMB_VIEW_FREQUENCIES = 14, /* ROTATE: [axes, heads, pairs] f32, learned, radians per position;
-                                   shape {1, axes, heads, pairs} */
+                                   shape {1, axes, heads, pairs}; heads is kv_heads in a plan
+                                   without Q */
     RHUMB_VIEW_TABLE = 15,      /* [rows, heads]: a scalar per head, added to logits. ENCODE,
                                    RESIZE: the learned table [rows, channels] */
     RHUMB_VIEW_QUERY_TABLE = 16, /* [heads or 1, rows, head_dim]: A, meets the query */
@@ -453,19 +455,26 @@ typedef struct rhumb_plan rhumb_plan;
 
 typedef enum rhumb_op {
     /* Rotates Q, K or both by the plan's rotary scheme. Views: Q and/or K; optional Q_OUT, K_OUT,
-     * V and V_OUT, SLOTS, POSITIONS_Q, LENGTHS, STATUS. q_length rows of each; row a has the
-     * position POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary window, and V, are
-     * copied, bit for bit where both sides have one dtype. With plan_info.append K_OUT, and V_OUT
-     * with V, are a cache. With Q_GAIN, K_GAIN each row
-     * is normalised first: x / sqrt(mean(x^2) + norm_epsilon) * (gain_offset + gain); then every
-     * channel changes. See plan_info.purpose for keys that have been rotated before. */
+     * V and V_OUT, SLOTS, Q_GAIN, K_GAIN, FREQUENCIES, POSITIONS_Q, LENGTHS, STATUS. q_length rows of
+     * each; row a has the position POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary
+     * window, and V, are copied, bit for bit where both sides have one dtype. With plan_info.append
+     * K_OUT, and V_OUT with V, are a cache. See plan_info.purpose for keys that were rotated before.
+     *
+     * With Q_GAIN, K_GAIN or both (QK-norm of Qwen3, Gemma 3) each row of that tensor is normalised
+     * before it turns: x / sqrt(mean(x^2) + norm_epsilon) * (gain_offset + gain), over all head_dim
+     * channels, in float32. Then every channel changes, those outside the window and in place too.
+     * A row of zeros stays zeros. The gain belongs to the channel before it turns: where weights
+     * are permuted to another pairing, so are gains of their own for each channel. Not with other
+     * purposes than ROTATE, nor with dispatch.inverse: UNSUPPORTED. */
     RHUMB_OP_ROTATE = 1,
     /* O = softmax(scale * Q K^T, masked) V with no buffer of size Lq x Lk. Views: Q, K, V, O;
      * optional POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS. With plan_info.rotary Q is rotated when
      * it is loaded; K has been rotated when it was written. Accumulates in float32. With
      * plan_info.scheme its terms join the logits and, with VALUE_TABLE, the values:
      *   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment])
-     *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q */
+     *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q
+     * delta goes by the position views where both are there, else by the indices a + q_offset and
+     * j. A plan with a scheme or MASK is UNFUSED, and wants WORKSPACE. */
     RHUMB_OP_ATTENTION = 2,
     /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. Views: Y,
      * optional X, and those of the scheme's block. Y [B, 1, L, D], over a grid also [B, D, H, W]; X
@@ -475,16 +484,19 @@ typedef enum rhumb_op {
     /* Y: a learned table resampled to another grid; plan_info.scheme is a rhumb_resize. Views:
      * TABLE {1, 1, rows, head_dim}, Y likewise. The grids say the rows: max_q_length means nothing. */
     RHUMB_OP_RESIZE = 4,
-    /* O [1, heads, Lq, Lk] = b, the part of a relative scheme's logits that is free of Q and K, to be
-     * added to them (times the plan's scale where the scheme has its bias inside). Views: O; TABLE
-     * where the scheme has one; optional POSITIONS_Q, POSITIONS_K ([L]), LENGTHS (of one batch entry),
-     * STATUS. Row a has the position q_offset + a, q_offset as in ATTENTION, key j the position j;
-     * with both position views those of the views. Elements beyond q_length and k_length stay as
-     * they are. Schemes with windows: O is one window, or with a shift [windows, heads, N, N], the
-     * mask included. */
+    /* O [1, heads, Lq, Lk] = b, the part of a relative scheme's logits that is free of Q and K, to
+     * be added to them (times the plan's scale where the scheme has its bias inside). Views: O;
+     * TABLE where the scheme has one; optional POSITIONS_Q, POSITIONS_K ([L]), LENGTHS (of one batch
+     * entry), STATUS. Row a has the position q_offset + a, q_offset as in ATTENTION, key j the
+     * position j; with both position views those of the views. Elements beyond q_length and k_length
+     * stay as they are. Schemes with windows: O is one window, or with a shift
+     * [windows, heads, N, N], the mask included. */
     RHUMB_OP_BIAS = 5,
-    /* O [B, heads, Lq, Lk] = S, with every positional term, before any mask. With plan_info.rotary
-     * Q is rotated when it is loaded, K has been rotated. */
+    /* O [B, heads, Lq, Lk] = S, with every positional term, before any mask, for rows below q_length
+     * and keys below k_length. With plan_info.rotary Q is rotated when it is loaded, K has been
+     * rotated. Views: Q, K, O; those of the scheme but VALUE_TABLE; optional POSITIONS_Q,
+     * POSITIONS_K, LENGTHS, STATUS. With windows of a grid O is [windows B, heads, N, N], without
+     * the mask between regions; padding tokens have q = k = 0 and rows of their own. */
     RHUMB_OP_SCORES = 6,
     /* Y = X W^T + b: the tables of schemes that project their position embedding. Views: X [rows,
      * channels] {1, 1, rows, value_dim}; WEIGHT by plan_info.weight_layout; optional OFFSET (b)
@@ -616,7 +628,9 @@ typedef struct rhumb_plan_properties {
     uint32_t bindings_size;        /* bytes of the bindings block */
     uint32_t padding;
     uint64_t workspace_size;       /* bytes of WORKSPACE for one batch entry at the plan's maxima;
-                                      times B. 0: none wanted */
+                                      times B. 0: none wanted. Rows are taken in blocks of up to
+                                      16 MiB of logits, or one by one where a row of all heads has
+                                      more */
     uint64_t flops;                /* of one batch entry at the plan's maximum lengths,
                                       nothing masked */
     uint64_t bytes;                /* read and written, likewise */
@@ -999,6 +1013,7 @@ RHUMB_API rhumb_result rhumb_scheme_from_keys(const rhumb_keys_info *info, uint3
  * Door of the plugin build: the only symbol it exports
  */
 struct rhumb_alibi; /* rhumb_schemes.h */
+struct rhumb_mrope_span;
 
 typedef struct rhumb_api {
     uint32_t struct_size; /* of the library's table; entries beyond it do not exist */
@@ -1035,6 +1050,8 @@ typedef struct rhumb_api {
     rhumb_result (*relative_rows)(const void *, uint32_t, uint32_t, const int32_t *, uint32_t,
                                   int32_t *);
     rhumb_result (*alibi_slopes_of)(const struct rhumb_alibi *, uint32_t, double *, double *);
+    rhumb_result (*mrope_positions)(const struct rhumb_mrope_span *, uint32_t, uint32_t, int32_t,
+                                    int32_t *, uint32_t, uint32_t *, int32_t *);
 } rhumb_api;
 
 typedef const rhumb_api *(*rhumb_get_api_fn)(uint32_t abi_major);
