@@ -268,6 +268,10 @@ static rhumb_result fill_slots(rhumb_binder *b, rhumb_bindings *bindings)
                 continue;
             for (uint32_t d = 0; d < 3; d++)
                 bindings->block.view[id][d] = (uint32_t)v->stride[d];
+            if (v->view->address) {
+                bindings->block.address[id][0] = (uint32_t)(v->view->address + first);
+                bindings->block.address[id][1] = (uint32_t)((v->view->address + first) >> 32);
+            }
             bindings->block.view[id][3] = (uint32_t)((v->first - first) / v->size);
         }
     }
@@ -290,6 +294,14 @@ static bool rows_aligned(const rhumb_binder *b, const rhumb_bindings *bindings)
             for (uint32_t d = 0; d < 4; d++)
                 if (bindings->block.view[id][d] % 4)
                     return false;
+    return true;
+}
+
+static bool all_addressed(const rhumb_binder *b)
+{
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
+        if ((b->present & BIT(id)) && !rhumb_view_rules[id].integer && !b->placed[id].view->address)
+            return false;
     return true;
 }
 
@@ -383,6 +395,10 @@ static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
             "%s: some row starts at no multiple of 4 elements: the form for any alignment is used",
             b->plan->name);
     uint32_t index = fast ? RHUMB_FAST_ALIGNMENT : RHUMB_ANY_ALIGNMENT;
+    if (fast && b->plan->resolved.has_by_address && all_addressed(b)) {
+        index = RHUMB_BY_ADDRESS;
+        bindings->by_head = true;
+    }
     bindings->pipeline = b->plan->pipelines[index]->pipeline;
     if (b->plan->resolved.has_second)
         bindings->second = b->plan->pipelines[RHUMB_SECOND_STAGE]->pipeline;

@@ -243,6 +243,7 @@ typedef enum rhumb_kernel {
     RHUMB_KERNEL_ATTENTION_TILE,
     RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,
     RHUMB_KERNEL_ATTENTION_DECODE,
+    RHUMB_KERNEL_ATTENTION_BROADCAST,
     RHUMB_KERNEL_COUNT,
 } rhumb_kernel;
 
@@ -264,9 +265,10 @@ rhumb_result rhumb_acquire_pipeline(rhumb_context *context, const rhumb_pipeline
 void rhumb_release_pipeline(rhumb_context *context, rhumb_pipeline *pipeline);
 
 /* ---- Plans: plan.c, constants.c */
-#define RHUMB_PLAN_PIPELINES 3
+#define RHUMB_PLAN_PIPELINES 4
 #define RHUMB_ANY_ALIGNMENT 0   /* index of the pipeline for views of any alignment: always there */
 #define RHUMB_FAST_ALIGNMENT 1  /* index of the one that wants rows at multiples of four elements */
+#define RHUMB_BY_ADDRESS 3      /* index of the one that reads views by their addresses */
 #define RHUMB_SECOND_STAGE 2    /* index of the kernel that follows, where an operation has two */
 
 /* A plan's text after validation, before anything is compiled. */
@@ -280,6 +282,7 @@ typedef struct rhumb_resolved {
     rhumb_terms terms;
     bool has_fast; /* a pipeline of RHUMB_FAST_ALIGNMENT */
     bool has_second;
+    bool has_by_address;
     rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];
     uint32_t rows_per_group[RHUMB_PLAN_PIPELINES];
     rhumb_plan_properties properties;
@@ -326,6 +329,7 @@ struct rhumb_bindings {
     VkPipeline pipeline;
     VkPipeline second; /* RHUMB_SECOND_STAGE, or VK_NULL_HANDLE */
     uint32_t rows_per_group;
+    bool by_head; /* attention: a work group has rows of one head, not of all that share K and V */
     uint32_t batch;
     uint32_t q_length; /* rows and keys of the views */
     uint32_t k_length;

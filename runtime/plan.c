@@ -290,7 +290,7 @@ static rhumb_result resolve(const rhumb_context *context, const rhumb_plan_info 
     p->dst_access = VK_ACCESS_SHADER_WRITE_BIT;
     p->table_rows = r->terms.rows;
     p->table_zero = r->terms.zero;
-    p->pipeline_count = 1u + r->has_fast + r->has_second;
+    p->pipeline_count = 1u + r->has_fast + r->has_second + r->has_by_address;
     o->count_cost(r);
     i->rotary = NULL; /* copied above; the caller's structs are not looked at again */
     i->scheme = NULL;
@@ -390,7 +390,8 @@ rhumb_result rhumb_create_plan_without(rhumb_context *context, const rhumb_plan_
         goto fail;
     for (uint32_t i = 0; i < RHUMB_PLAN_PIPELINES; i++) {
         if ((i == RHUMB_FAST_ALIGNMENT && !plan->resolved.has_fast) ||
-            (i == RHUMB_SECOND_STAGE && !plan->resolved.has_second))
+            (i == RHUMB_SECOND_STAGE && !plan->resolved.has_second) ||
+            (i == RHUMB_BY_ADDRESS && !plan->resolved.has_by_address))
             continue;
         result = rhumb_acquire_pipeline(context, &plan->resolved.keys[i], plan->layout,
                                         &plan->pipelines[i]);

@@ -293,6 +293,29 @@ static void set_decode(rhumb_resolved *r, const struct decode *d)
              p->keys_per_step == 1 ? "" : "s");
 }
 
+/* CPU devices: what is one vector of the processor to a subgroup of BROADCAST_LANES, and a read by
+ * address is not checked against bounds. */
+static bool broadcast_fits(const rhumb_context *context, const rhumb_resolved *r)
+{
+    const rhumb_limits *l = &context->limits;
+    return l->device_address && l->subgroup_size == BROADCAST_LANES &&
+           (l->subgroup_operations & VK_SUBGROUP_FEATURE_BALLOT_BIT) &&
+           context->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU &&
+           !r->has_rotary && r->info.head_dim % 8 == 0 && r->info.value_dim % 8 == 0 &&
+           r->info.head_dim <= TILE_MAX_DIM && r->info.value_dim <= TILE_MAX_DIM;
+}
+
+static void set_broadcast(rhumb_resolved *r)
+{
+    rhumb_pipeline_key *key = &r->keys[RHUMB_BY_ADDRESS];
+    rhumb_set_common(r, key, RHUMB_KERNEL_ATTENTION_BROADCAST, true);
+    key->spec[SPEC_WORKGROUP] = BROADCAST_LANES;
+    key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
+    key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
+    r->rows_per_group[RHUMB_BY_ADDRESS] = BROADCAST_LANES * BROADCAST_ROWS;
+    r->has_by_address = true;
+}
+
 /* A named variant that does not fit: on account of the shape, or of the device. */
 static rhumb_result refuse(const rhumb_context *context, const char *variant, const char *why)
 {
@@ -328,8 +351,11 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
         set_decode(r, &decode);
         return RHUMB_OK;
     case RHUMB_VARIANT_UNFUSED:
+    case RHUMB_VARIANT_BROADCAST:
     case RHUMB_VARIANT_AUTO: break;
     }
+    if (broadcast_fits(context, r) && !few_rows(r))
+        set_broadcast(r);
     if (few_rows(r) && decode_fits)
         set_decode(r, &decode);
     else if (tile_fits)

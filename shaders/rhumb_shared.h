@@ -122,6 +122,8 @@
 #define GENERIC_ROWS 4
 #define GENERIC_KEYS 32
 #define TILE_LANES 8
+#define BROADCAST_LANES 8  /* of a subgroup */
+#define BROADCAST_ROWS 4   /* of a lane */
 #define TILE_ROWS 4
 #define DECODE_INVOCATIONS 128
 #define DECODE_MAX_ROWS 8
@@ -216,6 +218,7 @@ struct rhumb_constants_block {
  * in elements of the view's dtype from the start of its descriptor. The stride of D is 1. */
 struct rhumb_bindings_block {
     RHUMB_UVEC4(view, 32);
+    RHUMB_UVEC4(address, 32); /* {low, high, 0, 0} of the element that .w of the view counts from */
 };
 
 #endif /* RHUMB_SHARED_H */

@@ -1,0 +1,34 @@
+// Buffer access by address, for devices where a descriptor's bounds checks cost more than the
+// arithmetic: CPU devices. Every index is in range by construction; nothing checks it.
+//
+// RHUMB_ADDRESS_VIEW(name, ID) defines, for e an element index as name_at gives it, a multiple of 4:
+//   name_far4(e)        four elements as float
+// It wants RHUMB_READ_VIEW(name, ID) or RHUMB_VIEW_COMMON before it.
+
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer FarPairs { uvec2 d[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) buffer FarWrites { uvec2 d[]; };
+
+#define RHUMB_ADDRESS_VIEW(name, ID)                                                               \
+    vec4 name##_far4(uint e)                                                                       \
+    {                                                                                              \
+        FarPairs memory = FarPairs(bindings.address[ID].xy);                                       \
+        if (name##_dtype == DTYPE_F32) {                                                           \
+            vec2 low = uintBitsToFloat(memory.d[e >> 1]);                                          \
+            vec2 high = uintBitsToFloat(memory.d[(e >> 1) + 1u]);                                  \
+            return vec4(low, high);                                                                \
+        }                                                                                          \
+        uvec2 w = memory.d[e >> 2];                                                                \
+        return vec4(unpack2(name##_dtype, w.x), unpack2(name##_dtype, w.y));                       \
+    }
+
+#define RHUMB_ADDRESS_STORE(name, ID)                                                              \
+    void name##_far_store4(uint e, vec4 v)                                                         \
+    {                                                                                              \
+        FarWrites memory = FarWrites(bindings.address[ID].xy);                                     \
+        if (name##_dtype == DTYPE_F32) {                                                           \
+            memory.d[e >> 1] = floatBitsToUint(v.xy);                                              \
+            memory.d[(e >> 1) + 1u] = floatBitsToUint(v.zw);                                       \
+        } else {                                                                                   \
+            memory.d[e >> 2] = uvec2(pack2(name##_dtype, v.xy), pack2(name##_dtype, v.zw));        \
+        }                                                                                          \
+    }
