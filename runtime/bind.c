@@ -1,6 +1,11 @@
 /* Bindings: validation of views, the descriptor set, the bindings block. */
 #include "op/op.h"
 
+static const char *name_of(const rhumb_binder *b, uint32_t id)
+{
+    return rhumb_rule_of(b->plan->operation, id)->name;
+}
+
 static rhumb_result collect(rhumb_binder *b, const rhumb_bindings_info *info)
 {
     const rhumb_context *context = b->plan->context;
@@ -23,12 +28,11 @@ static rhumb_result collect(rhumb_binder *b, const rhumb_bindings_info *info)
         uint32_t id = (uint32_t)view.id;
         if (id >= RHUMB_VIEW_COUNT || !(i->views & BIT(id)))
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: view %s (%u) is not in the plan",
-                              b->op, id < RHUMB_VIEW_COUNT ? rhumb_view_rules[id].name : "unknown",
-                              id);
+                              b->op, name_of(b, id), id);
         if (b->present & BIT(id))
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                               "%s: view %s: wanted once, found twice", b->op,
-                              rhumb_view_rules[id].name);
+                              name_of(b, id));
         b->present |= BIT(id);
         b->storage[id] = view;
         b->placed[id].view = &b->storage[id];
@@ -37,7 +41,7 @@ static rhumb_result collect(rhumb_binder *b, const rhumb_bindings_info *info)
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
         if ((i->views & BIT(id)) && !(b->present & BIT(id)))
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: view %s: wanted, found none",
-                              b->op, rhumb_view_rules[id].name);
+                              b->op, name_of(b, id));
     return RHUMB_OK;
 }
 
@@ -55,7 +59,7 @@ static rhumb_result place(rhumb_binder *b, uint32_t id)
     const rhumb_context *context = b->plan->context;
     rhumb_placed *p = &b->placed[id];
     const rhumb_view *v = p->view;
-    const char *name = rhumb_view_rules[id].name;
+    const char *name = name_of(b, id);
     if (v->dtype != b->plan->resolved.info.dtype[id])
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: dtype of %s: wanted the plan's %s, found %s (%d)", b->op, name,
@@ -124,7 +128,7 @@ static rhumb_result check_distinct(const rhumb_binder *b, uint32_t id)
                 b->plan->context, RHUMB_ERROR_ARGUMENT,
                 "%s: stride[%u] of %s: wanted at least %llu, as it is written and rows must not "
                 "overlap, found %llu",
-                b->op, least, rhumb_view_rules[id].name, (unsigned long long)extent,
+                b->op, least, name_of(b, id), (unsigned long long)extent,
                 (unsigned long long)p->stride[least]);
         extent += p->stride[least] * (p->view->shape[least] - 1);
     }
@@ -139,6 +143,16 @@ static bool only_written(uint32_t id)
     return id != RHUMB_VIEW_Q && id != RHUMB_VIEW_K;
 }
 
+/* Whether the written view w is the view o that is read, exactly: each element is read by the
+ * invocation that writes it. */
+static bool in_place(const rhumb_binder *b, uint32_t w, uint32_t o)
+{
+    const rhumb_placed *a = &b->placed[w], *z = &b->placed[o];
+    return (b->plan->operation->in_place & BIT(o)) && a->view->dtype == z->view->dtype &&
+           a->first == z->first && !memcmp(a->view->shape, z->view->shape, sizeof a->view->shape) &&
+           !memcmp(a->stride, z->stride, sizeof a->stride);
+}
+
 static rhumb_result check_pairs(const rhumb_binder *b)
 {
     uint32_t written = b->plan->operation->written(&b->plan->resolved.info);
@@ -149,13 +163,15 @@ static rhumb_result check_pairs(const rhumb_binder *b)
             if (!(b->present & BIT(o)) || o == w || ((written & BIT(o)) && o < w) ||
                 b->placed[o].view->buffer != b->placed[w].view->buffer)
                 continue;
+            if (in_place(b, w, o))
+                continue;
             bool both_only_written = (written & BIT(o)) && only_written(w) && only_written(o);
             if (rhumb_views_meet(&b->placed[w], &b->placed[o], !both_only_written))
                 return rhumb_fail(
                     b->plan->context, RHUMB_ERROR_ARGUMENT,
                     "%s: view %s is written: wanted no 4-byte word in common with %s, found bytes "
                     "%llu to %llu and %llu to %llu of one VkBuffer",
-                    b->op, rhumb_view_rules[w].name, rhumb_view_rules[o].name,
+                    b->op, name_of(b, w), name_of(b, o),
                     (unsigned long long)b->placed[w].first, (unsigned long long)b->placed[w].end,
                     (unsigned long long)b->placed[o].first, (unsigned long long)b->placed[o].end);
         }
@@ -172,7 +188,7 @@ rhumb_result rhumb_want(const rhumb_binder *b, uint32_t id, uint32_t dimension, 
         return RHUMB_OK;
     return rhumb_fail(b->plan->context, RHUMB_ERROR_ARGUMENT,
                       "%s: shape of %s %s: wanted %s %llu in shape[%u], found %llu", b->op,
-                      rhumb_view_rules[id].name, rhumb_view_rules[id].shape, what,
+                      name_of(b, id), rhumb_rule_of(b->plan->operation, id)->shape, what,
                       (unsigned long long)wanted, dimension, (unsigned long long)found);
 }
 
@@ -193,7 +209,7 @@ rhumb_result rhumb_check_positions(const rhumb_binder *b, uint32_t id, uint32_t 
     return rhumb_fail(
         b->plan->context, RHUMB_ERROR_ARGUMENT,
         "%s: shape of %s %s: wanted [1, %u, %u or 1, at least %u], found [%llu, %llu, %llu, %llu]",
-        b->op, rhumb_view_rules[id].name, rhumb_view_rules[id].shape, axes, batch, length,
+        b->op, name_of(b, id), rhumb_rule_of(b->plan->operation, id)->shape, axes, batch, length,
         (unsigned long long)v->shape[0], (unsigned long long)v->shape[1],
         (unsigned long long)v->shape[2], (unsigned long long)v->shape[3]);
 }
@@ -246,7 +262,7 @@ static rhumb_result fill_slots(rhumb_binder *b, rhumb_bindings *bindings)
                     context, RHUMB_ERROR_ARGUMENT,
                     "%s: view %s: wanted the VkBuffer of the other views of slot %u, found another "
                     "one",
-                    b->op, rhumb_view_rules[id].name, s);
+                    b->op, name_of(b, id), s);
             buffer = v->view->buffer;
             first = v->first < first ? v->first : first;
             end = v->end > end ? v->end : end;

@@ -3,19 +3,25 @@
 
 #include <math.h>
 
-/* round(2^64 f / 2 pi) modulo 2^64, as {low, high}; a negative f in two's complement. */
-static void write_turns(long double frequency, uint32_t words[2])
+void rhumb_write_fraction(long double part, uint32_t words[2])
 {
-    const long double two_pi = 6.283185307179586476925286766559005768L;
-    long double turns = fmodl(fabsl(frequency) / two_pi, 1.0L);
-    long double high = floorl(turns * 4294967296.0L);
-    long double low = roundl((turns * 4294967296.0L - high) * 4294967296.0L);
-    /* low may have been rounded up to 2^32: the sum carries, and wraps at a whole turn. */
-    uint64_t word = ((uint64_t)high << 32) + (uint64_t)low;
-    if (frequency < 0)
-        word = 0 - word;
+    long double high = floorl(part * 4294967296.0L);
+    long double low = roundl((part * 4294967296.0L - high) * 4294967296.0L);
+    /* low may have been rounded up to 2^32: the sum carries. */
+    uint64_t word = part >= 1 ? UINT64_MAX : ((uint64_t)high << 32) + (uint64_t)low;
     words[0] = (uint32_t)word;
     words[1] = (uint32_t)(word >> 32);
+}
+
+void rhumb_write_turns(long double frequency, uint32_t words[2])
+{
+    const long double two_pi = 6.283185307179586476925286766559005768L;
+    rhumb_write_fraction(fmodl(fabsl(frequency) / two_pi, 1.0L), words);
+    if (frequency < 0) {
+        uint64_t word = 0 - ((uint64_t)words[1] << 32 | words[0]);
+        words[0] = (uint32_t)word;
+        words[1] = (uint32_t)(word >> 32);
+    }
 }
 
 /* List 0 is that of new_length; LongRoPE's two lists are both there whatever the length. */
@@ -25,10 +31,10 @@ static void write_frequencies(const rhumb_rotary *rotary, uint32_t new_length,
     bool both = rotary->length_rule == RHUMB_LENGTH_SWITCH;
     uint32_t(*long_turns)[4] = block->turns + TURNS_PER_LIST;
     for (uint32_t p = 0; p < rotary->rotary_dim / 2; p++) {
-        write_turns(rhumb_frequency_at(rotary, p, both ? 0 : new_length),
-                    &block->turns[p / 2][p % 2 * 2]);
+        rhumb_write_turns(rhumb_frequency_at(rotary, p, both ? 0 : new_length),
+                          &block->turns[p / 2][p % 2 * 2]);
         if (both)
-            write_turns(rotary->long_frequency[p], &long_turns[p / 2][p % 2 * 2]);
+            rhumb_write_turns(rotary->long_frequency[p], &long_turns[p / 2][p % 2 * 2]);
     }
     block->turns_first = both && new_length > rotary->length_limit ? TURNS_PER_LIST : 0;
 }
@@ -40,7 +46,7 @@ static void write_axes(const rhumb_rotary *rotary, struct rhumb_constants_block 
     for (uint32_t p = 0; p < rotary->rotary_dim / 2; p++) {
         uint32_t turns[2];
         block->axes[p / 64][p / 16 % 4] |= (uint32_t)rotary->axis[p] << 2 * (p % 16);
-        write_turns(rotary->phase[p], turns);
+        rhumb_write_turns(rotary->phase[p], turns);
         block->phases[p / 4][p % 4] = turns[1];
         block->growth[p / 4][p % 4] = (float)rotary->growth[p];
     }
@@ -85,6 +91,40 @@ static void write_terms(const rhumb_terms *t, struct rhumb_constants_block *bloc
             block->slopes[h / 2][h % 2 * 2 + side] = (float)t->slope[h][side];
 }
 
+static void write_resampling(const rhumb_resampling *s, struct rhumb_constants_block *block)
+{
+    block->prefix_tokens = s->prefix;
+    block->suffix_tokens = s->suffix;
+    block->old_height = s->old_grid[0];
+    block->old_width = s->old_grid[1];
+    block->new_height = s->new_grid[0];
+    block->new_width = s->new_grid[1];
+    block->spread_height = (float)s->spread[0];
+    block->spread_width = (float)s->spread[1];
+    block->cubic = (float)s->cubic;
+    for (uint32_t axis = 0; axis < 2; axis++) {
+        block->sample_start[0][2 * axis] = (uint32_t)(uint64_t)s->start[axis];
+        block->sample_start[0][2 * axis + 1] = (uint32_t)((uint64_t)s->start[axis] >> 32);
+        block->sample_step[0][2 * axis] = (uint32_t)s->step[axis];
+        block->sample_step[0][2 * axis + 1] = (uint32_t)(s->step[axis] >> 32);
+        for (uint32_t i = 0; s->flags & RESIZE_LISTED && i < LISTED_SAMPLES; i++) {
+            uint32_t at = axis * LISTED_SAMPLES + i;
+            block->edges[at / 4][at % 4] = (uint32_t)s->index[axis][i];
+            block->slopes[at / 4][at % 4] = (float)s->fraction[axis][i];
+        }
+    }
+}
+
+static void write_continuous(const rhumb_continuous *c, struct rhumb_constants_block *block)
+{
+    block->window_height = c->window[0];
+    block->window_width = c->window[1];
+    block->spread_height = (float)c->divisor[0];
+    block->spread_width = (float)c->divisor[1];
+    block->hidden = c->hidden;
+    block->bias_gain = (float)c->gain;
+}
+
 rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, uint32_t new_length,
                                    void *memory, size_t size)
 {
@@ -112,6 +152,13 @@ rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, 
     write_frequencies(rotary, new_length, &block);
     write_axes(rotary, &block);
     write_terms(&plan->resolved.terms, &block);
+    if (plan->resolved.has_encoding)
+        rhumb_write_encoding(&plan->resolved.encoding, &block);
+    if (i->op == RHUMB_OP_RESIZE)
+        write_resampling(&plan->resolved.resampling, &block);
+    if (plan->resolved.continuous.hidden)
+        write_continuous(&plan->resolved.continuous, &block);
+    block.weight_layout = (uint32_t)i->weight_layout;
     memcpy(memory, &block, sizeof block);
     return RHUMB_OK;
 }

@@ -33,6 +33,7 @@ static inline uint32_t rhumb_max_u32(uint32_t a, uint32_t b)
     X(CmdBindDescriptorSets)                                                                       \
     X(CmdBindPipeline)                                                                             \
     X(CmdDispatch)                                                                                 \
+    X(CmdPipelineBarrier)                                                                          \
     X(CmdPushConstants)                                                                            \
     X(CreateComputePipelines)                                                                      \
     X(CreateDescriptorPool)                                                                        \
@@ -190,6 +191,9 @@ typedef struct rhumb_terms {
     uint32_t exact;
     uint32_t edge_count;
     uint32_t edges[RHUMB_MAX_EDGES]; /* ascending */
+    uint32_t reach_past;             /* largest distances to the past and to the future that there */
+    uint32_t reach_future;           /*   are rows for; a record that asks for more is refused.
+                                        UINT32_MAX: any */
     bool flip_half;                  /* delta changes sign for the second half of the batch */
     bool key_mirrored;               /* KEY_TABLE's row is that of -delta */
     bool folded;                     /* QUERY_TABLE meets q + u, not q + w */
@@ -211,6 +215,68 @@ typedef struct rhumb_terms {
     double epsilon;
 } rhumb_terms;
 
+/* What an absolute scheme adds to rows: the kind of ENCODE_*, and what the channels of a row hold.
+ * Grids are {rows, columns}. */
+typedef struct rhumb_encoding {
+    uint32_t mask;     /* ENCODE_* */
+    uint32_t flags;    /* ENCODE_FLAG_* */
+    uint32_t required; /* views, beside Y */
+    uint32_t optional;
+    double x_scale;
+    double pe_scale;
+    uint32_t grid[2];  /* ENCODE_GRID */
+    uint32_t prefix;   /* rows in front to which nothing is added */
+    /* ENCODE_SINUSOID: angle i of an axis has its sine in channel sine[axis] + i step and its cosine
+     * in cosine[axis] + i step, where these are below `encoded`; channels from there on are 0. */
+    uint32_t angles;
+    uint32_t step;
+    uint32_t sine[2];
+    uint32_t cosine[2];
+    uint32_t encoded;
+    double base;          /* frequency i: base^(-i exponent) */
+    long double exponent;
+    double start;         /* added to every coordinate */
+    int32_t padding_index;
+    double center;        /* ENCODE_FLAG_NORMALIZE */
+    double epsilon;
+    double scale;
+    /* ENCODE_FLAG_LISTED: frequencies. ENCODE_OFFSETS: coordinates of the distances of each axis. */
+    double list[2 * RHUMB_MAX_OFFSETS];
+    /* ENCODE_TABLE */
+    int32_t offset;
+    uint32_t rows;        /* that TABLE must have; of a row/column form at least. 0: any */
+    uint32_t columns;     /* that COLUMN_TABLE must have at least */
+    uint32_t table_width; /* channels of a table */
+    /* Set by the operation: how the kernel cuts a row. */
+    uint32_t axis_run;
+    uint32_t axis_parts;
+    uint32_t parts;
+} rhumb_encoding;
+/* How a learned table is resampled. */
+typedef struct rhumb_resampling {
+    uint32_t flags; /* RESIZE_* */
+    uint32_t old_grid[2];
+    uint32_t new_grid[2];
+    uint32_t prefix;
+    uint32_t suffix;
+    int64_t start[2]; /* source coordinate of sample i: start + i step, in 2^-48 */
+    uint64_t step[2];
+    double spread[2]; /* by which the kernel is widened */
+    double cubic;     /* a of the cubic kernel */
+    int32_t index[2][LISTED_SAMPLES]; /* RESIZE_LISTED: coordinate index + fraction */
+    double fraction[2][LISTED_SAMPLES];
+} rhumb_resampling;
+
+/* A bias over continuous coordinates, computed by a small network: for PROJECT. */
+typedef struct rhumb_continuous {
+    uint32_t window[2];
+    uint32_t rows;     /* of the table */
+    uint32_t zero;     /* row of offset 0 */
+    double divisor[2]; /* of offsets; 0: the coordinate is 0 */
+    uint32_t hidden;
+    double gain;
+} rhumb_continuous;
+
 typedef struct rhumb_scheme {
     const char *name;
     uint32_t type;
@@ -221,6 +287,13 @@ typedef struct rhumb_scheme {
     /* `info` is complete but for `scale`; views that the scheme wants or cannot use are refused. */
     rhumb_result (*resolve_terms)(const rhumb_context *context, const void *params,
                                   const rhumb_plan_info *info, rhumb_terms *terms);
+    /* `info` has sizes and views. */
+    rhumb_result (*resolve_encoding)(const rhumb_context *context, const void *params,
+                                     const rhumb_plan_info *info, rhumb_encoding *encoding);
+    rhumb_result (*resolve_resampling)(const rhumb_context *context, const void *params,
+                                       rhumb_resampling *resampling);
+    rhumb_result (*resolve_continuous)(const rhumb_context *context, const void *params,
+                                       rhumb_continuous *continuous);
 } rhumb_scheme;
 
 /* registry.c. NULL if no scheme struct has this type. */
@@ -229,6 +302,10 @@ rhumb_result rhumb_resolve_rotary(const rhumb_context *context, const void *para
                                   uint32_t head_dim, rhumb_rotary *rotary);
 rhumb_result rhumb_resolve_terms(const rhumb_context *context, const void *params,
                                  const rhumb_plan_info *info, rhumb_terms *terms);
+/* encoding.c. */
+rhumb_result rhumb_resolve_encoding(const rhumb_context *context, const void *params,
+                                    const rhumb_plan_info *info, rhumb_encoding *encoding);
+void rhumb_write_encoding(const rhumb_encoding *encoding, struct rhumb_constants_block *block);
 /* rows.c. A distance's row, or -1. */
 int32_t rhumb_row_of(const rhumb_terms *terms, int32_t delta);
 /* length.c. Frequency of one pair at a length; 0 is the shortest. */
@@ -244,6 +321,14 @@ typedef enum rhumb_kernel {
     RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,
     RHUMB_KERNEL_ATTENTION_DECODE,
     RHUMB_KERNEL_ATTENTION_BROADCAST,
+    RHUMB_KERNEL_ENCODE,
+    RHUMB_KERNEL_RESIZE,
+    RHUMB_KERNEL_PROJECT,
+    RHUMB_KERNEL_FOLD,
+    RHUMB_KERNEL_CONTINUOUS_BIAS,
+    RHUMB_KERNEL_BIAS,
+    RHUMB_KERNEL_SCORES,
+    RHUMB_KERNEL_SOFTMAX_VALUES,
     RHUMB_KERNEL_COUNT,
 } rhumb_kernel;
 
@@ -265,6 +350,10 @@ rhumb_result rhumb_acquire_pipeline(rhumb_context *context, const rhumb_pipeline
 void rhumb_release_pipeline(rhumb_context *context, rhumb_pipeline *pipeline);
 
 /* ---- Plans: plan.c, constants.c */
+/* round(2^64 part), a part of 1 as {low, high}; 1 becomes the largest. */
+void rhumb_write_fraction(long double part, uint32_t words[2]);
+/* The turns of a frequency modulo 1, as rhumb_write_fraction; negative ones in two's complement. */
+void rhumb_write_turns(long double frequency, uint32_t words[2]);
 #define RHUMB_PLAN_PIPELINES 4
 #define RHUMB_ANY_ALIGNMENT 0   /* index of the pipeline for views of any alignment: always there */
 #define RHUMB_FAST_ALIGNMENT 1  /* index of the one that wants rows at multiples of four elements */
@@ -280,11 +369,16 @@ typedef struct rhumb_resolved {
     rhumb_rotary rotary;
     bool has_terms;
     rhumb_terms terms;
+    bool has_encoding;
+    rhumb_encoding encoding;
+    rhumb_resampling resampling; /* RESIZE */
+    rhumb_continuous continuous; /* PROJECT with a scheme that has one */
     bool has_fast; /* a pipeline of RHUMB_FAST_ALIGNMENT */
     bool has_second;
     bool has_by_address;
     rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];
     uint32_t rows_per_group[RHUMB_PLAN_PIPELINES];
+    uint32_t rows_per_block; /* of a batch entry, that WORKSPACE has room for */
     rhumb_plan_properties properties;
 } rhumb_resolved;
 
@@ -333,6 +427,7 @@ struct rhumb_bindings {
     uint32_t batch;
     uint32_t q_length; /* rows and keys of the views */
     uint32_t k_length;
+    bool mask_of_one_key; /* MASK has one element for all keys of a row */
     struct rhumb_bindings_block block;
 };
 

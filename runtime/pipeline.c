@@ -21,6 +21,16 @@ static const struct {
     [RHUMB_KERNEL_ATTENTION_BROADCAST] = {"attention_broadcast",
                                           rhumb_spirv_attention_broadcast,
                                           sizeof rhumb_spirv_attention_broadcast},
+    [RHUMB_KERNEL_ENCODE] = {"encode", rhumb_spirv_encode, sizeof rhumb_spirv_encode},
+    [RHUMB_KERNEL_RESIZE] = {"resize", rhumb_spirv_resize, sizeof rhumb_spirv_resize},
+    [RHUMB_KERNEL_PROJECT] = {"project", rhumb_spirv_project, sizeof rhumb_spirv_project},
+    [RHUMB_KERNEL_FOLD] = {"fold", rhumb_spirv_fold, sizeof rhumb_spirv_fold},
+    [RHUMB_KERNEL_CONTINUOUS_BIAS] = {"continuous_bias", rhumb_spirv_continuous_bias,
+                                      sizeof rhumb_spirv_continuous_bias},
+    [RHUMB_KERNEL_BIAS] = {"bias", rhumb_spirv_bias, sizeof rhumb_spirv_bias},
+    [RHUMB_KERNEL_SCORES] = {"scores", rhumb_spirv_scores, sizeof rhumb_spirv_scores},
+    [RHUMB_KERNEL_SOFTMAX_VALUES] = {"softmax_values", rhumb_spirv_softmax_values,
+                                     sizeof rhumb_spirv_softmax_values},
 };
 
 static rhumb_result compile(rhumb_context *context, const rhumb_pipeline_key *key,

@@ -8,7 +8,10 @@
 
 const rhumb_operation *rhumb_find_operation(rhumb_op op)
 {
-    static const rhumb_operation *const operations[] = {&rhumb_op_rotate, &rhumb_op_attention};
+    static const rhumb_operation *const operations[] = {&rhumb_op_rotate, &rhumb_op_attention,
+                                                        &rhumb_op_encode, &rhumb_op_resize,
+                                                        &rhumb_op_bias, &rhumb_op_scores,
+                                                        &rhumb_op_project};
     for (size_t i = 0; i < COUNT(operations); i++)
         if (operations[i]->op == op)
             return operations[i];
@@ -18,6 +21,14 @@ const rhumb_operation *rhumb_find_operation(rhumb_op op)
 const char *rhumb_view_name(uint32_t id)
 {
     return id < RHUMB_VIEW_COUNT ? rhumb_view_rules[id].name : "unknown";
+}
+
+const rhumb_view_rule *rhumb_rule_of(const rhumb_operation *o, uint32_t id)
+{
+    static const rhumb_view_rule unknown = {"unknown", false, "[]"};
+    if (id >= RHUMB_VIEW_COUNT)
+        return &unknown;
+    return o->rules && o->rules[id].name ? &o->rules[id] : &rhumb_view_rules[id];
 }
 
 rhumb_result rhumb_check_range(const rhumb_context *context, const char *op, const char *field,
@@ -61,11 +72,11 @@ static rhumb_result check_views(const rhumb_context *context, const rhumb_operat
     for (uint32_t id = 0; id < RHUMB_MAX_VIEWS; id++) {
         if ((o->required & BIT(id)) && !(i->views & BIT(id)))
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: views: wanted %s, found none", op,
-                              rhumb_view_name(id));
+                              rhumb_rule_of(o, id)->name);
         if ((i->views & BIT(id)) && !(allowed & BIT(id)))
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "%s: views: %s (%u) is no view of this operation", op, rhumb_view_name(id),
-                              id);
+                              "%s: views: %s (%u) is no view of this operation", op,
+                              rhumb_rule_of(o, id)->name, id);
     }
     if (o->one_of && !(i->views & o->one_of))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: views: wanted Q or K, found neither",
@@ -76,7 +87,7 @@ static rhumb_result check_views(const rhumb_context *context, const rhumb_operat
             continue;
         if (integer ? i->dtype[id] != RHUMB_I32 : (uint32_t)i->dtype[id] > RHUMB_BF16)
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "%s: dtype of %s: wanted %s, found %s (%d)", op, rhumb_view_name(id),
+                              "%s: dtype of %s: wanted %s, found %s (%d)", op, rhumb_rule_of(o, id)->name,
                               integer ? "i32" : "f32, f16 or bf16", rhumb_dtype_name(i->dtype[id]),
                               (int)i->dtype[id]);
     }
@@ -168,6 +179,24 @@ rhumb_result rhumb_resolve_plan_terms(const rhumb_context *context, const char *
     return RHUMB_OK;
 }
 
+rhumb_result rhumb_refuse_rotary(const rhumb_context *context, const char *op,
+                                 const rhumb_plan_info *info)
+{
+    if (!info->rotary)
+        return RHUMB_OK;
+    return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: rotary: wanted NULL, found a struct", op);
+}
+
+rhumb_result rhumb_check_variant(const rhumb_context *context, const char *op,
+                                 const rhumb_plan_info *info)
+{
+    if (info->variant == RHUMB_VARIANT_AUTO || info->variant == RHUMB_VARIANT_GENERIC)
+        return RHUMB_OK;
+    return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                      "%s: variant: wanted RHUMB_VARIANT_AUTO or RHUMB_VARIANT_GENERIC, found %d",
+                      op, (int)info->variant);
+}
+
 void rhumb_fill_scale(rhumb_resolved *r)
 {
     if (r->info.scale < RHUMB_SCALE_AUTO)
@@ -209,7 +238,7 @@ static rhumb_result assign_slots(const rhumb_context *context, const rhumb_opera
             continue;
         if (i->slot[id] >= RHUMB_MAX_VIEWS)
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "%s: slot of %s: wanted 0 to %d, found %u", op, rhumb_view_name(id),
+                              "%s: slot of %s: wanted 0 to %d, found %u", op, rhumb_rule_of(o, id)->name,
                               RHUMB_MAX_VIEWS - 1, i->slot[id]);
         p->slot[id] = i->slot[id];
         used |= 1u << i->slot[id];

@@ -84,24 +84,41 @@ rhumb_result rhumb_check_window(const rhumb_bindings *bindings, const rhumb_disp
     return RHUMB_OK;
 }
 
-rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d)
+rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                 bool has_keys)
 {
-    if (!d->causal && d->window_left == RHUMB_NO_WINDOW && d->window_right == RHUMB_NO_WINDOW &&
-        d->k_length == RHUMB_UNSET)
+    bool masked =
+        d->causal || d->window_left != RHUMB_NO_WINDOW || d->window_right != RHUMB_NO_WINDOW;
+    if (!masked && (has_keys || d->k_length == RHUMB_UNSET))
         return RHUMB_OK;
     return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
-                      "%s: causal, window_left, window_right and k_length: wanted the defaults, as "
-                      "they mean nothing here, found %u, %d, %d and %d",
-                      bindings->plan->operation->name, d->causal, d->window_left, d->window_right,
-                      d->k_length);
+                      "%s: causal, window_left, window_right%s: wanted the defaults, as they mean "
+                      "nothing here, found %u, %d, %d and k_length %d",
+                      bindings->plan->operation->name, has_keys ? "" : " and k_length", d->causal,
+                      d->window_left, d->window_right, d->k_length);
+}
+
+rhumb_result rhumb_check_defaults(const rhumb_bindings *bindings, const rhumb_dispatch *d)
+{
+    RHUMB_TRY(rhumb_check_no_mask(bindings, d, false));
+    if (d->q_length == RHUMB_UNSET && d->q_offset == RHUMB_UNSET && !d->inverse &&
+        d->append_position == RHUMB_UNSET)
+        return RHUMB_OK;
+    return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
+                      "%s: q_length, q_offset, inverse and append_position: wanted the defaults, as "
+                      "they mean nothing here, found %d, %d, %u and %d",
+                      bindings->plan->operation->name, d->q_length, d->q_offset, d->inverse,
+                      d->append_position);
 }
 
 rhumb_result rhumb_check_groups(const rhumb_bindings *bindings, uint64_t groups)
 {
     const rhumb_limits *l = &bindings->plan->context->limits;
     uint64_t room = (uint64_t)l->max_workgroups_x * l->max_workgroups_y;
-    /* Invocations are numbered in 32 bits. */
+    /* Invocations are numbered in 32 bits, also those that fill up the last row of groups. */
     uint64_t most = UINT32_MAX / ROTATE_INVOCATIONS;
+    if (most > l->max_workgroups_x)
+        most = most / l->max_workgroups_x * l->max_workgroups_x;
     if (groups <= room && groups <= most)
         return RHUMB_OK;
     return rhumb_fail(bindings->plan->context, RHUMB_ERROR_LIMIT,
@@ -129,6 +146,18 @@ void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
     vk->CmdPushConstants(command_buffer, plan->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof *push,
                          push);
     vk->CmdDispatch(command_buffer, x, y, 1);
+}
+
+void rhumb_barrier(VkCommandBuffer command_buffer, const rhumb_bindings *bindings)
+{
+    const VkMemoryBarrier barrier = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+        .srcAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+        .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+    };
+    bindings->plan->context->vk.CmdPipelineBarrier(
+        command_buffer, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+        0, 1, &barrier, 0, NULL, 0, NULL);
 }
 
 static rhumb_result check_uniform_offset(const rhumb_context *context, const char *op,

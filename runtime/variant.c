@@ -20,6 +20,7 @@ void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_ke
     key->spec[SPEC_ROTARY] = (r->rotary.axes > 1 ? ROTARY_AXES : 0) |
                              (r->rotary.has_phase ? ROTARY_PHASES : 0) |
                              (r->rotary.has_growth ? ROTARY_GROWTH : 0);
+    key->spec[SPEC_TERMS] = r->terms.mask;
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
         bool present = r->info.views & BIT(id);
         key->spec[SPEC_SLOT + id] = present ? r->properties.slot[id] : 0;
@@ -48,11 +49,7 @@ static void set_rotate(rhumb_resolved *r, uint32_t index)
 rhumb_result rhumb_choose_rotate(const rhumb_context *context, rhumb_resolved *r)
 {
     const rhumb_rotary *rotary = &r->rotary;
-    if (r->info.variant != RHUMB_VARIANT_AUTO && r->info.variant != RHUMB_VARIANT_GENERIC)
-        return rhumb_fail(
-            context, RHUMB_ERROR_UNSUPPORTED,
-            "rotate: variant: wanted RHUMB_VARIANT_AUTO or RHUMB_VARIANT_GENERIC, found %d",
-            (int)r->info.variant);
+    RHUMB_TRY(rhumb_check_variant(context, "rotate", &r->info));
     uint32_t run = rotary->pairing == PAIRING_INTERLEAVED ? ROTATE_PAIRS
                                                           : 2 * ROTATE_PAIRS * rotary->segments;
     bool fits = r->info.head_dim % 4 == 0 && rotary->rotary_offset % 4 == 0 &&
@@ -329,6 +326,8 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
     struct decode decode = {0};
     char tile_why[128] = "";
     char decode_why[128] = "";
+    if (rhumb_wants_unfused(r))
+        return rhumb_choose_unfused(context, r);
     bool tile_fits = choose_tile(context, r, &tile, tile_why, sizeof tile_why);
     bool decode_fits = choose_decode(context, r, &decode, decode_why, sizeof decode_why);
     set_generic(r);

@@ -23,6 +23,8 @@
 #define RHUMB_MAX_PAIRS 288     /* of a rotary window: RHUMB_MAX_HEAD_DIM / 2 */
 #define TURNS_PER_LIST 144      /* uvec4 of a list of frequencies: RHUMB_MAX_PAIRS / 2 */
 #define RHUMB_MAX_EDGES 1024    /* of a relative scheme's buckets */
+#define RHUMB_MAX_CHANNELS 32768 /* of embeddings: TURNS_RATIO^2 angles, two channels each */
+#define RHUMB_MAX_OFFSETS 576   /* of an axis of a window: half the words of turns */
 #define RHUMB_MAX_LENGTH 0x40000000 /* rows or keys: differences of indices then fit an int */
 
 /* rhumb_view_id and rhumb_dtype of rhumb.h, as macros for GLSL; api.c asserts that they agree. */
@@ -56,6 +58,10 @@
 #define VIEW_ROW_SCALE 27
 #define VIEW_HEAD_SCALE 28
 #define VIEW_WORKSPACE 29
+#define VIEW_X VIEW_Q /* in operations on tables and embeddings */
+#define VIEW_Y VIEW_O
+#define VIEW_COLUMN_TABLE VIEW_KEY_TABLE
+#define VIEW_VALID VIEW_SEGMENTS_K
 #define DTYPE_F32 0
 #define DTYPE_F16 1
 #define DTYPE_BF16 2
@@ -79,10 +85,27 @@
 #define TERM_WINDOW 512     /* rows by offsets inside a window */
 #define TERM_COSINE 1024    /* cosine attention */
 #define TERM_ROW_SCALE 2048 /* factor of b per row */
+#define ENCODE_SINUSOID 1   /* sines and cosines of coordinates */
+#define ENCODE_TABLE 2      /* rows of TABLE */
+#define ENCODE_OFFSETS 4    /* coordinates of offsets inside a window, from turns */
+#define ENCODE_GRID 8       /* rows are tokens of a grid, after prefix_tokens of them */
+#define ENCODE_IMAGE 16     /* Y is [B, D, H, W] */
+#define ENCODE_TWO_AXES 32  /* channels of one axis of the grid, then of the other */
+#define ENCODE_CONCAT 64    /* TABLE by rows of the grid and COLUMN_TABLE by columns, side by side */
+#define ENCODE_SUM 128      /* their sum */
+#define ENCODE_NORMALIZE 256 /* rows of TABLE divided by their length */
 #define SLOPE_FROM_QUERY 0
 #define SLOPE_FROM_FIRST_KEY 1
 #define SLOPE_FROM_LAST_KEY 2
 #define SLOPE_BY_POSITION 3
+#define RESIZE_CUBIC 1     /* else linear */
+#define RESIZE_ANTIALIAS 2 /* samples beyond the edge are dropped, not repeated */
+#define RESIZE_FLOOR_AT_ZERO 4 /* coordinates before the first sample are the first sample */
+#define RESIZE_LISTED 8    /* coordinates from a list */
+#define RESIZE_COPY 16     /* every row is copied */
+#define LISTED_SAMPLES 256 /* of an axis */
+#define WEIGHT_OUT_IN 0
+#define WEIGHT_IN_OUT 1
 #define APPEND_NONE 0
 #define APPEND_POSITION 1
 #define APPEND_RING 2
@@ -113,6 +136,8 @@
 #define SPEC_ROTARY 12     /* mask of ROTARY_*: what pairs have beside a frequency */
 #define SPEC_TERMS 13      /* TERM_* */
 #define SPEC_APPEND 14     /* rotate: APPEND_* */
+#define SPEC_RESIZE 15     /* resize: RESIZE_* */
+#define SPEC_ENCODING 16   /* encode: ENCODE_* */
 #define SPEC_SLOT 32       /* + view id: descriptor slot */
 #define SPEC_DTYPE 64      /* + view id: dtype */
 #define SPEC_COUNT 96
@@ -127,19 +152,40 @@
 #define TILE_ROWS 4
 #define DECODE_INVOCATIONS 128
 #define DECODE_MAX_ROWS 8
+#define BIAS_INVOCATIONS 128
+#define BIAS_HEADS 8       /* heads that share the rows of an invocation's keys */
+#define BIAS_KEYS 4        /* keys of one invocation */
 #define ROTATE_INVOCATIONS 128
 #define ROTATE_HEADS 4     /* heads that share one angle */
 #define ROTATE_PAIRS 4     /* pairs of one invocation */
+#define PROJECT_ROWS 4     /* of one invocation */
 #define ROTATE_COPY 8      /* untouched channels of one invocation */
+
+#define ENCODE_INVOCATIONS 128
+#define ENCODE_BATCH 4     /* batch entries that share one angle */
+#define ENCODE_ANGLES 4    /* angles of one part: sines and cosines are a vector each */
+#define ENCODE_CHANNELS 8  /* channels of a part without angles */
+#define TURNS_RATIO 128    /* angles per element of the first of the two lists in turns */
 
 #define FLAG_CAUSAL 1
 #define FLAG_INVERSE 2
+#define FLAG_MASK_ONE_KEY 4 /* MASK has one element for all keys of a row */
 
 /* struct rhumb_constants_block, term_flags */
 #define TERM_FLAG_FLIP_HALF 1
 #define TERM_FLAG_KEY_MIRRORED 2
 #define TERM_FLAG_FOLDED 4
 #define TERM_FLAG_BIAS_IN_SCALE 8
+
+/* struct rhumb_constants_block, encode_flags */
+#define ENCODE_FLAG_LISTED 1         /* turns has one element an angle */
+#define ENCODE_FLAG_COLUMN_MAJOR 2   /* token x H + y */
+#define ENCODE_FLAG_COLUMN_FIRST 4   /* the column has the first channels */
+#define ENCODE_FLAG_NORMALIZE 8      /* coordinates are divided by their total */
+#define ENCODE_FLAG_NEGATIVE_SCALE 16
+#define ENCODE_FLAG_PADDING 32       /* padding_index holds */
+#define ENCODE_FLAG_CLAMP_NEGATIVE 64
+#define ENCODE_FLAG_ZERO_OUTSIDE 128 /* else the nearest row of the table */
 
 /* What a record says; push constants. INT32_MIN in a length: take it from the device (never reached
  * without a lengths view). */
@@ -155,6 +201,8 @@ struct rhumb_push {
     RHUMB_INT max_k_length;
     RHUMB_UINT groups;       /* work groups of the whole dispatch, over both its dimensions */
     RHUMB_UINT tiles;        /* attention: row tiles of one (batch, kv head) */
+    RHUMB_UINT first_row;    /* scores, softmax: the block of rows of every batch entry */
+    RHUMB_UINT row_count;
 };
 
 /* What a plan computes; uniform buffer. */
@@ -172,7 +220,10 @@ struct rhumb_constants_block {
     RHUMB_UINT segments;     /* 2: pairs are partners within each half of the window, else 1 */
     RHUMB_INT centre;        /* ROTARY_GROWTH: position where no pair grows */
     /* Two lists of frequencies; pair i: {low, high} word of 2^64 turns per position. LongRoPE has
-     * its short one first and its long one second, all others use the first. */
+     * its short one first and its long one second, all others use the first. ENCODE_SINUSOID: the
+     * turns of angle TURNS_RATIO k, k below TURNS_RATIO, then the ratios r^j, j below TURNS_RATIO:
+     * angle TURNS_RATIO k + j turns by their product; or a list of angles, two a vector.
+     * ENCODE_OFFSETS: words, RHUMB_MAX_OFFSETS an axis, the coordinate of each distance. */
     RHUMB_UVEC4(turns, 288);
     /* Relative terms: rhumb_terms of the runtime. Flags: TERM_FLAG_*. */
     RHUMB_INT delta_low;
@@ -206,12 +257,60 @@ struct rhumb_constants_block {
     RHUMB_FLOAT epsilon;     /* cosine attention */
     RHUMB_FLOAT norm_epsilon; /* rotate: norm of rows before rotation */
     RHUMB_FLOAT gain_offset;
+    /* RESIZE, PROJECT */
+    RHUMB_UINT prefix_tokens;
+    RHUMB_UINT suffix_tokens;
+    RHUMB_UINT old_height;
+    RHUMB_UINT old_width;
+    RHUMB_UINT new_height;
+    RHUMB_UINT new_width;
+    RHUMB_FLOAT spread_height; /* by which the kernel is widened */
+    RHUMB_FLOAT spread_width;
+    RHUMB_FLOAT cubic;       /* a of the cubic kernel */
+    RHUMB_UINT hidden;       /* units of the hidden layer of a continuous bias */
+    RHUMB_FLOAT bias_gain;
+    RHUMB_UINT weight_layout;
     RHUMB_UINT padding;
+    /* RESIZE: the source coordinate of sample i is start + i step, in 2^-48 with its sign */
+    RHUMB_UVEC4(sample_start, 1); /* {low, high} of rows, {low, high} of columns */
+    RHUMB_UVEC4(sample_step, 1);
     RHUMB_UVEC4(axes, 5);    /* ROTARY_AXES: two bits a pair, the row of POSITIONS_Q */
     RHUMB_UVEC4(phases, 72); /* ROTARY_PHASES: per pair, 2^32 turns at position 0 */
     RHUMB_VEC4(growth, 72);  /* ROTARY_GROWTH: per pair, log2 of the factor of Q a position */
-    RHUMB_UVEC4(edges, 256); /* of buckets, ascending */
-    RHUMB_VEC4(slopes, 128); /* two heads a vector: {past, future} of each */
+    RHUMB_UVEC4(edges, 256); /* of buckets, ascending. RESIZE with a list: source index of each
+                                sample, rows, then columns from LISTED_SAMPLES on */
+    RHUMB_VEC4(slopes, 128); /* two heads a vector: {past, future} of each. RESIZE with a list: the
+                                fractions beside the indices */
+    /* Encodings: rhumb_encoding of the runtime. Flags: ENCODE_FLAG_*. Numbers of three or two words
+     * are fixed-point: {fraction of 32 bits, low, high}. */
+    RHUMB_FLOAT x_scale;
+    RHUMB_FLOAT pe_scale;
+    RHUMB_UINT encode_flags;
+    RHUMB_UINT angles;           /* of an axis */
+    RHUMB_UINT channel_step;     /* between the sines of an axis: 1, or 2 with cosines between */
+    RHUMB_UINT encoded_channels; /* those from here on are 0 */
+    RHUMB_UINT parts;            /* of a row, see encode.comp */
+    RHUMB_UINT sine_first;       /* channel of the first sine of the first axis, then the second */
+    RHUMB_UINT sine_second;
+    RHUMB_UINT cosine_first;
+    RHUMB_UINT cosine_second;
+    RHUMB_UINT axis_parts;       /* of an axis; each has axis_run parts' worth of angles */
+    RHUMB_UINT axis_run;
+    RHUMB_INT padding_index;
+    RHUMB_INT table_offset;
+    RHUMB_UINT start_fraction;   /* added to every coordinate */
+    RHUMB_UINT start_low;
+    RHUMB_UINT start_high;
+    RHUMB_UINT half_channels;    /* ENCODE_CONCAT: of one table */
+    RHUMB_UINT center_fraction;  /* ENCODE_FLAG_NORMALIZE: (sum + center) / (total + epsilon) scale */
+    RHUMB_UINT center_low;
+    RHUMB_UINT epsilon_fraction;
+    RHUMB_UINT epsilon_low;
+    RHUMB_UINT scale_fraction;   /* magnitude */
+    RHUMB_UINT scale_low;
+    RHUMB_UINT encode_padding_0;
+    RHUMB_UINT encode_padding_1;
+    RHUMB_UINT encode_padding_2;
 };
 
 /* Where the views lie; uniform buffer. Per view id: strides of B, H, L and the first element, all

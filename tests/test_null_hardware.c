@@ -193,11 +193,75 @@ static void compile_attention(rhumb_context *context, const char *family, uint32
     compile(context, family, what, &info);
 }
 
+/* Views of one dtype, but for the scalar of PROJECT, which is f32. */
+static void compile_table(rhumb_context *context, const char *family, const char *kernel,
+                          rhumb_dtype dtype, uint32_t views, rhumb_plan_info *info)
+{
+    char what[128];
+    info->views = views;
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
+        if ((views >> id & 1u) && id != RHUMB_VIEW_TABLE_SCALAR) {
+            info->dtype[id] = dtype;
+        }
+    }
+    snprintf(what, sizeof what, "%s %s", kernel, harness_dtype_name(dtype));
+    compile(context, family, what, info);
+}
+
+static void compile_resize(rhumb_context *context, const char *family, rhumb_dtype dtype)
+{
+    static const char *const names[] = {"resize bicubic", "resize bilinear", "resize geometric",
+                                        "resize bicubic antialias"};
+    rhumb_resize resize;
+    rhumb_plan_info info;
+    for (uint32_t i = 0; i < 4; i++) {
+        rhumb_init_resize(&resize);
+        resize.mode = (rhumb_resize_mode)(i % 3);
+        resize.antialias = i == 3;
+        resize.old_grid[0] = resize.old_grid[1] = 37;
+        resize.new_grid[0] = 13;
+        resize.new_grid[1] = 17;
+        rhumb_init_plan_info(&info, RHUMB_OP_RESIZE);
+        info.scheme = &resize;
+        info.head_dim = 768;
+        compile_table(context, family, names[i], dtype,
+                      RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_Y), &info);
+    }
+}
+
+static void compile_project(rhumb_context *context, const char *family, rhumb_dtype dtype)
+{
+    const uint32_t views = RHUMB_VIEW_BIT(RHUMB_VIEW_X) | RHUMB_VIEW_BIT(RHUMB_VIEW_WEIGHT) |
+                           RHUMB_VIEW_BIT(RHUMB_VIEW_OFFSET) | RHUMB_VIEW_BIT(RHUMB_VIEW_Y);
+    const uint32_t fold = RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE_SCALAR) |
+                          RHUMB_VIEW_BIT(RHUMB_VIEW_CONTENT_BIAS) |
+                          RHUMB_VIEW_BIT(RHUMB_VIEW_POSITION_BIAS);
+    rhumb_swin_v2 swin;
+    rhumb_plan_info info;
+    rhumb_init_plan_info(&info, RHUMB_OP_PROJECT);
+    info.heads = 10;
+    info.head_dim = 41;
+    info.value_dim = 410;
+    info.max_q_length = 1024;
+    compile_table(context, family, "project with the scalar", dtype, views | fold, &info);
+    info.weight_layout = RHUMB_WEIGHT_IN_OUT;
+    compile_table(context, family, "project by columns", dtype, views, &info);
+    rhumb_init_swin_v2(&swin);
+    swin.window[0] = swin.window[1] = 8;
+    rhumb_init_plan_info(&info, RHUMB_OP_PROJECT);
+    info.scheme = &swin;
+    info.heads = 12;
+    info.head_dim = info.max_q_length = 1;
+    compile_table(context, family, "project of a continuous bias", dtype, views, &info);
+}
+
 static void compile_all(rhumb_context *context, const char *family)
 {
     static const uint32_t head_dims[] = {64, 80, 96, 128, 256};
     compile_rotate(context, family);
     for (size_t t = 0; t < 3; t++) {
+        compile_resize(context, family, dtypes[t]);
+        compile_project(context, family, dtypes[t]);
         compile_attention(context, family, 40, RHUMB_VARIANT_GENERIC, dtypes[t], t == 0);
         for (size_t d = 0; d < sizeof head_dims / sizeof head_dims[0]; d++) {
             compile_attention(context, family, head_dims[d], RHUMB_VARIANT_TILE, dtypes[t], false);
@@ -237,7 +301,7 @@ static void run_family(const char *family)
     info.get_instance_proc_addr = get_function;
     cr_assert_eq(rhumb_create_hosted(&info, &context), RHUMB_OK, "%s", rhumb_last_message(NULL));
     compile_all(context, family);
-    cr_expect_geq(radv.pipelines, 40);
+    cr_expect_geq(radv.pipelines, 70);
     rhumb_destroy_context(context);
     /* The device stays open: RADV's null hardware has no queue to wait for, and crashes in
      * vkDestroyDevice. */

@@ -25,6 +25,11 @@ int case_check_position_rule(case_file *c, uint64_t batch, uint64_t rows, const 
 /* mode, antialias, align_corners and scale_factor of an object whose keys have been checked. */
 int case_read_resampling(case_file *c, const cJSON *object, ref_resize *resize);
 
+/* The device's part of op encode, and of op table without x. `op` has scheme, sizes and the views of
+ * the scheme; X and Y of the shape are added to a copy. With x once apart and once in place. */
+int case_encode_on_device(case_file *c, const gpu_operation *op, const tensor *x,
+                          const tensor *golden, const uint64_t shape[4]);
+
 /* Keys of op resize, of whatever scheme. */
 #define CASE_RESAMPLING_ROWS                                                                       \
     {"mode", PARAM_TEXT, "bicubic\nbilinear\ngeometric_bilinear\n"},                               \
@@ -32,6 +37,10 @@ int case_read_resampling(case_file *c, const cJSON *object, ref_resize *resize);
     {                                                                                              \
         "scale_factor", PARAM_NUMBERS, NULL                                                        \
     }
+
+/* The device's table, as many rows as `resize` makes, dim channels each. */
+int case_resize_on_device(case_file *c, const ref_resize *resize, const tensor *table,
+                          float *resized);
 
 /* op resize: in.table [prefix + h w + suffix, channels] to out.table; `modes` are those of the
  * scheme. */

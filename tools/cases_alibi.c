@@ -169,6 +169,27 @@ static int run_table(case_file *c, alibi_case *t)
     return case_compare(c, "reference", golden, t->alibi.slopes, &c->result->reference_error);
 }
 
+static int run_device(case_file *c, alibi_case *t)
+{
+    static const rhumb_alibi_form forms[] = {
+        [REF_ALIBI_SYMMETRIC] = RHUMB_ALIBI_SYMMETRIC,
+        [REF_ALIBI_RELATIVE] = RHUMB_ALIBI_RELATIVE,
+        [REF_ALIBI_KEY_INDEX] = RHUMB_ALIBI_KEY_INDEX,
+        [REF_ALIBI_LAST_KEY] = RHUMB_ALIBI_LAST_KEY,
+        [REF_ALIBI_KEY_POSITION] = RHUMB_ALIBI_KEY_POSITION,
+    };
+    rhumb_alibi alibi;
+    const relative_device device = {.scheme = &alibi, .positions_k = t->alibi.positions};
+
+    if (t->base.q == NULL)
+        return case_reference_only(c, "scheme alibi");
+    rhumb_init_alibi(&alibi);
+    alibi.form = forms[t->alibi.form];
+    alibi.bias_times_scale = t->alibi.inside != 0;
+    alibi.bias_max = case_number(c->params, "alibi_bias_max", 8.0);
+    return case_relative_device(c, &t->base, &device);
+}
+
 int case_run_alibi(case_file *c)
 {
     alibi_case t;
@@ -183,7 +204,7 @@ int case_run_alibi(case_file *c)
             result = run_reference(c, &t);
     }
     if (result == 0 && c->device != NULL)
-        result = case_reference_only(c, "scheme alibi");
+        result = run_device(c, &t);
     case_free_relative(&t.base);
     return result;
 }

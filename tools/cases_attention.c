@@ -229,26 +229,27 @@ static int rotate_before(case_file *c, const rotation *r, const char *who, bool 
 static int attend_once(case_file *c, const attention_case *t, const char *who, const rotation *r,
                        const float *q, const float *k, tensor *o)
 {
-    const uint64_t *sq = t->q->shape, *sk = t->k->shape, *sv = t->v->shape;
+    const uint64_t *sq = t->q->shape, *sk = t->k->shape, *so = t->golden->shape;
     gpu_operation op;
 
-    gpu_init_operation(&op, RHUMB_OP_ATTENTION);
+    gpu_init_operation(&op, t->v != NULL ? RHUMB_OP_ATTENTION : RHUMB_OP_SCORES);
     op.info.rotary = r != NULL ? r->rotary : NULL;
     op.info.heads = (uint32_t)sq[1];
     op.info.kv_heads = (uint32_t)sk[1];
     op.info.head_dim = (uint32_t)sq[3];
-    op.info.value_dim = (uint32_t)sv[3];
+    op.info.value_dim = t->v != NULL ? (uint32_t)t->v->shape[3] : RHUMB_SAME;
     op.info.max_q_length = (uint32_t)sq[2];
     op.info.max_k_length = (uint32_t)sk[2];
     op.info.scale = (float)t->scale;
     op.info.mask_order = t->by_index ? RHUMB_MASK_ORDER_INDEX : RHUMB_MASK_ORDER_POSITION;
     op.new_length = r != NULL ? r->length : 0;
-    op.dispatch.causal = t->causal;
-    op.dispatch.window_left = t->window;
+    op.dispatch.causal = t->v != NULL && t->causal;
+    op.dispatch.window_left = t->v != NULL ? t->window : RHUMB_NO_WINDOW;
     gpu_add_tensor(&op, RHUMB_VIEW_Q, RHUMB_F32, sq[0], sq[1], sq[2], sq[3], q, NULL);
     gpu_add_tensor(&op, RHUMB_VIEW_K, RHUMB_F32, sk[0], sk[1], sk[2], sk[3], k, NULL);
-    gpu_add_tensor(&op, RHUMB_VIEW_V, RHUMB_F32, sv[0], sv[1], sv[2], sv[3], t->v->data, NULL);
-    gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, sq[0], sq[1], sq[2], sv[3], NULL, o->data);
+    if (t->v != NULL)
+        gpu_add_tensor(&op, RHUMB_VIEW_V, RHUMB_F32, sk[0], sk[1], sk[2], so[3], t->v->data, NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, so[0], so[1], so[2], so[3], NULL, o->data);
     gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, r != NULL ? r->axes : 1, sq[0], sq[2],
                    t->positions_q, NULL);
     gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_K, RHUMB_I32, 1, 1, sk[0], sk[2], t->positions_k,
@@ -307,9 +308,7 @@ int case_run_rope_attention(case_file *c, rope_case *r)
         }
     }
     if (result == 0 && c->device != NULL)
-        result = scores_only(c) ? case_reference_only(c, "op scores")
-                                : case_attend_on_device(c, &t, &r->device, 1,
-                                                        (uint32_t)r->rope.length);
+        result = case_attend_on_device(c, &t, &r->device, 1, (uint32_t)r->rope.length);
     case_free_attention(&t);
     return result;
 }

@@ -147,6 +147,24 @@ static int run_reference(case_file *c, deberta_case *t)
     return case_relative_reference(c, &t->base);
 }
 
+void case_deberta_scheme(const ref_deberta *d, rhumb_deberta *deberta)
+{
+    rhumb_init_deberta(deberta);
+    deberta->position_buckets = d->buckets ? d->span : 0;
+    deberta->max_relative_positions = d->most;
+    deberta->clamp_input = d->input_clamp != 0;
+    deberta->p2c_index = d->paper ? RHUMB_P2C_PAPER : RHUMB_P2C_CODE;
+}
+
+static int run_device(case_file *c, deberta_case *t)
+{
+    rhumb_deberta deberta;
+    const relative_device device = {.scheme = &deberta};
+
+    case_deberta_scheme(&t->deberta, &deberta);
+    return case_relative_device(c, &t->base, &device);
+}
+
 static int run_heads(case_file *c)
 {
     deberta_case t;
@@ -156,22 +174,19 @@ static int run_heads(case_file *c)
     result = read_heads(c, &t);
     if (result == 0)
         result = run_reference(c, &t);
+    if (result == 0 && c->device != NULL)
+        result = run_device(c, &t);
     case_free_relative(&t.base);
     return result;
 }
 
 int case_run_deberta(case_file *c)
 {
-    int result;
-
-    if (strcmp(c->result->op, "buckets") == 0)
-        result = run_buckets(c);
-    else if (case_check_params(c, c->params, attention_rows, COUNT(attention_rows)) != 0)
+    if (strcmp(c->result->op, "buckets") == 0) {
+        const int result = run_buckets(c);
+        return result == 0 && c->device != NULL ? case_reference_only(c, "scheme deberta") : result;
+    }
+    if (case_check_params(c, c->params, attention_rows, COUNT(attention_rows)) != 0)
         return -1;
-    else
-        result =
-            case_string(c->params, "level") != NULL ? case_run_deberta_hidden(c) : run_heads(c);
-    if (result == 0 && c->device != NULL)
-        result = case_reference_only(c, "scheme deberta");
-    return result;
+    return case_string(c->params, "level") != NULL ? case_run_deberta_hidden(c) : run_heads(c);
 }

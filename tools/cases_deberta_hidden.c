@@ -1,6 +1,6 @@
 /* Golden cases of scheme deberta that start from hidden states, and the Enhanced Mask Decoder
  * (PARAMS.md section 4.8). Projections, normalisation and the feed-forward network are no part of
- * rhumb: they are computed here, in double.
+ * rhumb: they are computed here, in double, also where a device computes the attention.
  */
 #include "cases_deberta.h"
 
@@ -76,6 +76,7 @@ typedef struct hidden_case {
     const double *table;                                      /* decoder: [P, E] */
     const int32_t *positions;
     uint64_t table_rows;
+    bool on_device; /* attention is that of the device */
 } hidden_case;
 
 /* ------------------------------------------------------------------------------------------------
@@ -353,6 +354,34 @@ static int make_terms(case_file *c, hidden_case *t)
     return 0;
 }
 
+/* One array of `count` floats for each of q, k, v and the context; the case owns it. */
+static int attend_on_device(case_file *c, hidden_case *t, const ref_attention *a, double *context)
+{
+    const uint64_t count = t->tokens * t->width;
+    float *floats = case_relative_own(c, &t->base, malloc((size_t)count * 4 * sizeof *floats));
+    rhumb_deberta deberta;
+    const relative_device device = {.scheme = &deberta};
+    uint64_t i;
+
+    if (floats == NULL)
+        return -1;
+    for (i = 0; i < count; i++) {
+        floats[i] = (float)a->q[i];
+        floats[count + i] = (float)a->k[i];
+        floats[2 * count + i] = (float)a->v[i];
+    }
+    {
+        const relative_arrays arrays = {floats, floats + count, floats + 2 * count,
+                                        floats + 3 * count};
+        case_deberta_scheme(&t->deberta, &deberta);
+        if (case_relative_run_device(c, &t->base, &device, &arrays) != 0)
+            return -1;
+    }
+    for (i = 0; i < count; i++)
+        context[i] = (double)floats[3 * count + i];
+    return 0;
+}
+
 /* Context [B, H, L, D] of queries from `queries` and keys and values from x, both [B, L, E]. */
 static int attend(case_file *c, hidden_case *t, const double *queries, double *context)
 {
@@ -369,6 +398,8 @@ static int attend(case_file *c, hidden_case *t, const double *queries, double *c
     a.v = a.k != NULL ? projected_heads(c, t, &t->value, t->x, b->batch, b->q_rows) : NULL;
     if (a.v == NULL)
         return -1;
+    if (t->on_device)
+        return attend_on_device(c, t, &a, context);
     if (ref_attend(&a) != 0)
         return case_fail(c, "reference: no memory, or parameters outside their domain");
     return 0;
@@ -393,6 +424,12 @@ static void finish_layer(const hidden_case *t, const double *context, double *q,
     normalise(&t->out_norm, t->eps, q, t->tokens);
 }
 
+static int compare(case_file *c, const hidden_case *t, const tensor *golden, const double *got)
+{
+    return case_compare(c, t->on_device ? "device" : "reference", golden, got,
+                        t->on_device ? &c->result->device_error : &c->result->reference_error);
+}
+
 static int compare_context(case_file *c, const hidden_case *t, const char *name,
                            const double *context)
 {
@@ -401,7 +438,7 @@ static int compare_context(case_file *c, const hidden_case *t, const char *name,
 
     if (golden == NULL || case_check_shape(c, golden, 4, shape) != 0)
         return -1;
-    return case_compare(c, "reference", golden, context, &c->result->reference_error);
+    return compare(c, t, golden, context);
 }
 
 static int run_decoder(case_file *c, hidden_case *t, double *context)
@@ -427,15 +464,15 @@ static int run_decoder(case_file *c, hidden_case *t, double *context)
     if (attend(c, t, q, context) != 0 || compare_context(c, t, "out.o2", context) != 0)
         return -1;
     finish_layer(t, context, q, narrow, wide);
-    return case_compare(c, "reference", golden, q, &c->result->reference_error);
+    return compare(c, t, golden, q);
 }
 
-static int run_reference(case_file *c, hidden_case *t)
+static int run_layer(case_file *c, hidden_case *t)
 {
     const uint64_t count = t->tokens * t->width;
     double *context = case_relative_own(c, &t->base, malloc((size_t)count * sizeof *context));
 
-    if (context == NULL || make_terms(c, t) != 0)
+    if (context == NULL)
         return -1;
     if (t->decoder)
         return run_decoder(c, t, context);
@@ -452,7 +489,13 @@ int case_run_deberta_hidden(case_file *c)
     memset(&t, 0, sizeof t);
     result = read_case(c, &t);
     if (result == 0)
-        result = run_reference(c, &t);
+        result = make_terms(c, &t);
+    if (result == 0)
+        result = run_layer(c, &t);
+    if (result == 0 && c->device != NULL) {
+        t.on_device = true;
+        result = run_layer(c, &t);
+    }
     case_free_relative(&t.base);
     return result;
 }

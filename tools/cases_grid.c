@@ -169,10 +169,53 @@ static int run_reference(case_file *c, const grid_case *t)
     return result;
 }
 
+static void set_scheme(const ref_sinusoid_grid *g, rhumb_sinusoidal2d *s)
+{
+    static const rhumb_grid_layout layouts[] = {
+        [REF_LAYOUT_INTERLEAVED] = RHUMB_GRID_INTERLEAVED,
+        [REF_LAYOUT_AXIS_CONCAT] = RHUMB_GRID_PER_AXIS,
+        [REF_LAYOUT_SIN_COS_SPLIT] = RHUMB_GRID_SIN_COS,
+    };
+
+    rhumb_init_sinusoidal2d(s);
+    s->order = g->columns_first ? RHUMB_AXIS_COLUMN_FIRST : RHUMB_AXIS_ROW_FIRST;
+    s->layout = layouts[g->layout];
+    s->frequency =
+        g->rule == REF_SINUSOID_POWER ? RHUMB_FREQUENCY_PAPER : RHUMB_FREQUENCY_ENDPOINT;
+    s->tokens = g->column_major ? RHUMB_TOKENS_COLUMN_MAJOR : RHUMB_TOKENS_ROW_MAJOR;
+    s->coordinates = g->mask != NULL ? RHUMB_COORDINATES_VALID : RHUMB_COORDINATES_INDEX;
+    s->output = g->channels_first ? RHUMB_OUTPUT_IMAGE : RHUMB_OUTPUT_TOKENS;
+    s->grid[0] = g->height;
+    s->grid[1] = g->width;
+    s->axis_dim = g->axis_dim;
+    s->prefix_tokens = g->prefix;
+    s->normalize = g->normalise != 0;
+    s->base = g->base;
+    s->coordinate_start = g->mask != NULL ? 0.0 : g->start;
+    s->coordinate_scale = g->scale;
+    s->epsilon = g->eps;
+    s->center_offset = g->centre;
+}
+
 static int run_device(case_file *c, const grid_case *t)
 {
-    (void)t;
-    return case_reference_only(c, "scheme sinusoidal2d");
+    const ref_sinusoid_grid *g = &t->grid;
+    const uint64_t tokens = g->prefix + (uint64_t)g->height * g->width;
+    const uint64_t batch = t->x != NULL ? t->x->shape[0] : g->batch;
+    const uint64_t rows[4] = {batch, 1, tokens, g->dim};
+    const uint64_t image[4] = {batch, g->dim, g->height, g->width};
+    rhumb_sinusoidal2d scheme;
+    gpu_operation op;
+
+    set_scheme(g, &scheme);
+    gpu_init_operation(&op, RHUMB_OP_ENCODE);
+    op.info.scheme = &scheme;
+    op.info.head_dim = g->dim;
+    op.info.max_q_length = (uint32_t)tokens;
+    if (t->mask != NULL)
+        gpu_add_tensor(&op, RHUMB_VIEW_VALID, RHUMB_I32, 1, g->batch, g->height, g->width,
+                       t->mask->data, NULL);
+    return case_encode_on_device(c, &op, t->x, t->golden, g->channels_first ? image : rows);
 }
 
 int case_run_sinusoidal2d(case_file *c)

@@ -80,8 +80,24 @@ static int run_reference(case_file *c, const learned_case *t)
 
 static int run_device(case_file *c, const learned_case *t)
 {
-    (void)t;
-    return case_reference_only(c, "scheme learned");
+    const uint64_t *x = t->x->shape, *table = t->table->shape;
+    const uint64_t shape[4] = {x[0], 1, x[1], x[2]};
+    rhumb_learned scheme;
+    gpu_operation op;
+
+    rhumb_init_learned(&scheme);
+    scheme.offset = t->learned.offset;
+    scheme.clamp_negative = t->learned.beyond == REF_BEYOND_CLAMP_LOW;
+    scheme.normalize = t->learned.l2norm != 0;
+    scheme.pe_scale = t->learned.pe_scale;
+    gpu_init_operation(&op, RHUMB_OP_ENCODE);
+    op.info.scheme = &scheme;
+    op.info.head_dim = t->learned.dim;
+    op.info.max_q_length = (uint32_t)x[1];
+    gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS, RHUMB_I32, 1, 1, x[0], x[1], t->positions, NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_TABLE, RHUMB_F32, 1, 1, table[0], table[1], t->table->data,
+                   NULL);
+    return case_encode_on_device(c, &op, t->x, t->golden, shape);
 }
 
 int case_run_learned(case_file *c)

@@ -118,8 +118,26 @@ static int table_on_reference(case_file *c, const table_case *t)
 
 static int table_on_device(case_file *c, const table_case *t)
 {
-    (void)t;
-    return case_reference_only(c, "scheme learned2d");
+    const uint64_t *row = t->row_table->shape, *col = t->col_table->shape;
+    const uint64_t tokens = (uint64_t)t->grid[0] * t->grid[1];
+    const uint64_t rows[4] = {1, 1, tokens, t->dim};
+    const uint64_t image[4] = {1, t->dim, t->grid[0], t->grid[1]};
+    rhumb_learned2d scheme;
+    gpu_operation op;
+
+    rhumb_init_learned2d(&scheme);
+    scheme.form = RHUMB_LEARNED2D_CONCAT;
+    scheme.output = t->channels_first ? RHUMB_OUTPUT_IMAGE : RHUMB_OUTPUT_TOKENS;
+    memcpy(scheme.grid, t->grid, sizeof scheme.grid);
+    gpu_init_operation(&op, RHUMB_OP_ENCODE);
+    op.info.scheme = &scheme;
+    op.info.head_dim = t->dim;
+    op.info.max_q_length = (uint32_t)tokens;
+    gpu_add_tensor(&op, RHUMB_VIEW_TABLE, RHUMB_F32, 1, 1, row[0], row[1], t->row_table->data,
+                   NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_COLUMN_TABLE, RHUMB_F32, 1, 1, col[0], col[1],
+                   t->col_table->data, NULL);
+    return case_encode_on_device(c, &op, NULL, t->golden, t->channels_first ? image : rows);
 }
 
 static int run_table(case_file *c, uint32_t dim)
@@ -212,10 +230,42 @@ static int encode_on_reference(case_file *c, const encode_case *t)
     return result;
 }
 
+/* With interpolation the table is what RESIZE made of it. */
+static int encode_table_on_device(case_file *c, const encode_case *t, const void *table)
+{
+    const uint64_t *x = t->x->shape;
+    const uint64_t shape[4] = {x[0], 1, x[1], x[2]};
+    rhumb_learned2d scheme;
+    gpu_operation op;
+
+    rhumb_init_learned2d(&scheme);
+    memcpy(scheme.grid, t->resize.new_grid, sizeof scheme.grid);
+    scheme.prefix_tokens = t->prefix;
+    scheme.table_has_prefix = t->table_has_prefix;
+    gpu_init_operation(&op, RHUMB_OP_ENCODE);
+    op.info.scheme = &scheme;
+    op.info.head_dim = t->resize.dim;
+    op.info.max_q_length = (uint32_t)x[1];
+    gpu_add_tensor(&op, RHUMB_VIEW_TABLE, RHUMB_F32, 1, 1,
+                   x[1] - (t->table_has_prefix ? 0 : t->prefix), x[2], table, NULL);
+    return case_encode_on_device(c, &op, t->x, t->golden, shape);
+}
+
 static int encode_on_device(case_file *c, const encode_case *t)
 {
-    (void)t;
-    return case_reference_only(c, "scheme learned2d");
+    float *resized;
+    int result;
+
+    if (!t->interpolated)
+        return encode_table_on_device(c, t, t->table->data);
+    resized = malloc((size_t)(t->x->shape[1] * t->x->shape[2]) * sizeof *resized);
+    if (resized == NULL)
+        return case_fail(c, "no memory for the device's table");
+    result = case_resize_on_device(c, &t->resize, t->table, resized);
+    if (result == 0)
+        result = encode_table_on_device(c, t, resized);
+    free(resized);
+    return result;
 }
 
 static int run_encode(case_file *c, uint32_t dim)

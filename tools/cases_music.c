@@ -54,6 +54,17 @@ static int run_reference(case_file *c, music_case *t)
     return case_relative_reference(c, &t->base);
 }
 
+static int run_device(case_file *c, music_case *t)
+{
+    rhumb_music_transformer music;
+    const relative_device device = {.scheme = &music};
+
+    rhumb_init_music_transformer(&music);
+    music.max_relative_position = t->music.most;
+    music.bidirectional = t->music.two_sided != 0;
+    return case_relative_device(c, &t->base, &device);
+}
+
 int case_run_music(case_file *c)
 {
     music_case t;
@@ -71,7 +82,7 @@ int case_run_music(case_file *c)
     if (result == 0)
         result = run_reference(c, &t);
     if (result == 0 && c->device != NULL)
-        result = case_reference_only(c, "scheme music_transformer");
+        result = run_device(c, &t);
     case_free_relative(&t.base);
     return result;
 }

@@ -217,17 +217,19 @@ int case_expect_number(case_file *c, const char *key, double wanted)
  * Reference
  */
 
+bool case_relative_in_future(const relative_case *t, uint64_t i)
+{
+    return (int64_t)(i % t->k_rows) > (int64_t)(i / t->k_rows % t->q_rows) + t->q_offset;
+}
+
 /* Where the golden tensor is not defined it holds 0. */
 static void clear_future(const relative_case *t, double *scores)
 {
-    const uint64_t count = t->golden->count;
     uint64_t i;
 
-    for (i = 0; i < count; i++) {
-        const int64_t j = (int64_t)(i % t->k_rows), a = (int64_t)(i / t->k_rows % t->q_rows);
-        if (j > a + t->q_offset)
+    for (i = 0; i < t->golden->count; i++)
+        if (case_relative_in_future(t, i))
             scores[i] = 0.0;
-    }
 }
 
 static int attend(const relative_case *t, const double *q, const double *k, const double *v,

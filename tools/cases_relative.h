@@ -22,7 +22,7 @@
         "q_offset", PARAM_WHOLE, NULL                                                              \
     }
 
-#define CASE_MAX_OWNED 64
+#define CASE_MAX_OWNED 128
 
 /* What every case says; the scheme's own parameters stand beside it in the file of the scheme,
  * which sets `terms`, `causal` where the scheme implies it, and `mask`. */
@@ -87,6 +87,32 @@ int case_expect_number(case_file *c, const char *key, double wanted);
 /* Runs and compares. */
 int case_relative_reference(case_file *c, const relative_case *t);
 int case_bias_reference(case_file *c, const relative_case *t);
+
+/* What the device is told beside. */
+typedef struct relative_device {
+    const void *scheme;         /* a relative scheme struct */
+    bool by_distance;           /* row x of the device's tables is distance x - table_zero, and row
+                                   0 of the reference's is distance `first` */
+    int32_t first;
+    const int32_t *positions_k; /* POSITIONS_K [batch, k_rows], or NULL */
+} relative_device;
+
+/* Op attention if v is there, else scores. */
+typedef struct relative_arrays {
+    const float *q;
+    const float *k;
+    const float *v;
+    float *out;
+} relative_arrays;
+
+int case_relative_run_device(case_file *c, relative_case *t, const relative_device *d,
+                             const relative_arrays *a);
+
+/* With the case's tensors, and compares. */
+int case_relative_device(case_file *c, relative_case *t, const relative_device *d);
+
+/* Whether element i of scores [batch, heads, q_rows, k_rows] is of a key after its query. */
+bool case_relative_in_future(const relative_case *t, uint64_t i);
 
 /* Op buckets. */
 extern const tensor_row case_buckets_tensors[];

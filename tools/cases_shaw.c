@@ -104,6 +104,20 @@ static int run_reference(case_file *c, shaw_case *t)
     return case_relative_reference(c, &t->base);
 }
 
+static int run_device(case_file *c, shaw_case *t)
+{
+    rhumb_shaw shaw;
+    const relative_device device = {.scheme = &shaw};
+
+    rhumb_init_shaw(&shaw);
+    shaw.index = t->shaw.index == REF_SHAW_KEY_MINUS_QUERY ? RHUMB_KEY_MINUS_QUERY
+                                                           : RHUMB_QUERY_MINUS_KEY;
+    shaw.beyond = t->shaw.index == REF_SHAW_BERT ? RHUMB_BEYOND_REFUSE : RHUMB_BEYOND_CLAMP;
+    shaw.clip_left = t->shaw.left;
+    shaw.clip_right = t->shaw.right;
+    return case_relative_device(c, &t->base, &device);
+}
+
 int case_run_shaw(case_file *c)
 {
     shaw_case t;
@@ -121,7 +135,7 @@ int case_run_shaw(case_file *c)
     if (result == 0)
         result = run_reference(c, &t);
     if (result == 0 && c->device != NULL)
-        result = case_reference_only(c, "scheme shaw");
+        result = run_device(c, &t);
     case_free_relative(&t.base);
     return result;
 }

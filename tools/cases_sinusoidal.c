@@ -111,10 +111,46 @@ static int run_reference(case_file *c, const sinusoidal_case *t)
     return result;
 }
 
+static void set_scheme(const ref_sinusoid *t, rhumb_sinusoidal *s)
+{
+    static const rhumb_sinusoid_layout layouts[] = {
+        [REF_SINUSOID_INTERLEAVED] = RHUMB_SINUSOID_INTERLEAVED,
+        [REF_SINUSOID_SIN_FIRST] = RHUMB_SINUSOID_SIN_FIRST,
+        [REF_SINUSOID_COS_FIRST] = RHUMB_SINUSOID_COS_FIRST,
+    };
+    static const rhumb_sinusoid_odd odds[] = {
+        [REF_ODD_NONE] = RHUMB_SINUSOID_ODD_REFUSED,
+        [REF_ODD_ZERO_PAD] = RHUMB_SINUSOID_ODD_ZERO,
+        [REF_ODD_NATIVE] = RHUMB_SINUSOID_ODD_NATIVE,
+        [REF_ODD_CEIL_EVEN] = RHUMB_SINUSOID_ODD_CUT,
+    };
+
+    rhumb_init_sinusoidal(s);
+    s->layout = layouts[t->layout];
+    s->frequency =
+        t->rule == REF_SINUSOID_POWER ? RHUMB_FREQUENCY_PAPER : RHUMB_FREQUENCY_ENDPOINT;
+    s->odd = odds[t->odd];
+    s->offset = t->offset;
+    s->padding_index = t->padding_idx != REF_UNSET ? t->padding_idx : RHUMB_UNSET;
+    s->base = t->base;
+    s->x_scale = t->x_scale;
+    s->pe_scale = t->pe_scale;
+}
+
 static int run_device(case_file *c, const sinusoidal_case *t)
 {
-    (void)t;
-    return case_reference_only(c, "scheme sinusoidal");
+    const uint64_t shape[4] = {t->batch, 1, t->rows, t->sinusoid.dim};
+    rhumb_sinusoidal scheme;
+    gpu_operation op;
+
+    set_scheme(&t->sinusoid, &scheme);
+    gpu_init_operation(&op, RHUMB_OP_ENCODE);
+    op.info.scheme = &scheme;
+    op.info.head_dim = t->sinusoid.dim;
+    op.info.max_q_length = t->rows;
+    gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS, RHUMB_I32, 1, 1, t->batch, t->rows, t->positions,
+                   NULL);
+    return case_encode_on_device(c, &op, t->x, t->golden, shape);
 }
 
 int case_run_sinusoidal(case_file *c)

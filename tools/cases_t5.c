@@ -101,6 +101,21 @@ static int run_buckets(case_file *c)
     return case_buckets_reference(c, bucket, &t5);
 }
 
+static int run_device(case_file *c, t5_case *t)
+{
+    rhumb_t5 t5;
+    const relative_device device = {.scheme = &t5};
+
+    if (t->base.q == NULL)
+        return case_reference_only(c, "scheme t5");
+    rhumb_init_t5(&t5);
+    t5.num_buckets = t->t5.buckets;
+    t5.max_distance = t->t5.most;
+    t5.bidirectional = t->t5.bidirectional != 0;
+    t5.bias_scale = t->t5.scale;
+    return case_relative_device(c, &t->base, &device);
+}
+
 int case_run_t5(case_file *c)
 {
     t5_case t;
@@ -115,7 +130,7 @@ int case_run_t5(case_file *c)
             result = run_reference(c, &t);
     }
     if (result == 0 && c->device != NULL)
-        result = case_reference_only(c, "scheme t5");
+        result = run_device(c, &t);
     case_free_relative(&t.base);
     return result;
 }

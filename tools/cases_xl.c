@@ -281,7 +281,36 @@ static int run_reference(case_file *c, xl_case *t)
     return case_relative_reference(c, &t->base);
 }
 
-static int run(case_file *c, int (*read)(case_file *c, xl_case *t), const char *what)
+/* ------------------------------------------------------------------------------------------------
+ * Device
+ */
+static int run_transformer_xl(case_file *c, xl_case *t)
+{
+    rhumb_transformer_xl xl;
+    const relative_device device = {
+        .scheme = &xl, .by_distance = t->width != 0, .first = t->xl.first};
+
+    rhumb_init_transformer_xl(&xl);
+    xl.variant = t->xl.learned ? RHUMB_XL_LEARNED : RHUMB_XL_SINUSOIDAL;
+    xl.clamp_len = t->xl.clamp > 0 ? (uint32_t)t->xl.clamp : 0;
+    xl.table_rows = t->xl.learned ? t->xl.rows : 0;
+    return case_relative_device(c, &t->base, &device);
+}
+
+static int run_xlnet(case_file *c, xl_case *t)
+{
+    rhumb_xlnet xlnet;
+    const relative_device device = {.scheme = &xlnet, .by_distance = true, .first = t->xl.first};
+
+    rhumb_init_xlnet(&xlnet);
+    xlnet.bidirectional = t->xl.bidirectional != 0;
+    xlnet.flip_half = t->xl.flip != UINT32_MAX;
+    xlnet.clamp_len = t->xl.clamp > 0 ? (uint32_t)t->xl.clamp : 0;
+    return case_relative_device(c, &t->base, &device);
+}
+
+static int run(case_file *c, int (*read)(case_file *c, xl_case *t),
+               int (*device)(case_file *c, xl_case *t))
 {
     xl_case t;
     int result;
@@ -291,17 +320,17 @@ static int run(case_file *c, int (*read)(case_file *c, xl_case *t), const char *
     if (result == 0)
         result = run_reference(c, &t);
     if (result == 0 && c->device != NULL)
-        result = case_reference_only(c, what);
+        result = device(c, &t);
     case_free_relative(&t.base);
     return result;
 }
 
 int case_run_transformer_xl(case_file *c)
 {
-    return run(c, read_transformer_xl, "scheme transformer_xl");
+    return run(c, read_transformer_xl, run_transformer_xl);
 }
 
 int case_run_xlnet(case_file *c)
 {
-    return run(c, read_xlnet, "scheme xlnet");
+    return run(c, read_xlnet, run_xlnet);
 }

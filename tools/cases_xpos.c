@@ -62,6 +62,17 @@ static int rotate_doubles(const xpos_case *t, bool key_side, const tensor *x,
                            (uint32_t)x->shape[2], (uint32_t)x->shape[3], positions, y, y);
 }
 
+static void set_device(const xpos_case *t, rhumb_xpos *device)
+{
+    rhumb_init_xpos(device);
+    device->rotary_dim = t->xpos.rope.rotary_dim;
+    device->rotary_offset = t->xpos.rope.rotary_offset;
+    device->base = t->xpos.rope.base;
+    device->scale_base = t->xpos.scale_base;
+    device->gamma = t->xpos.gamma;
+    device->centre = (int32_t)t->xpos.centre;
+}
+
 static int rotate_on_device(case_file *c, const xpos_case *t, const tensor *x,
                             const tensor *golden, const int32_t *positions)
 {
@@ -78,13 +89,7 @@ static int rotate_on_device(case_file *c, const xpos_case *t, const tensor *x,
         .side = case_bool(c->params, "downscale", false) ? RHUMB_VIEW_K : RHUMB_VIEW_Q,
     };
 
-    rhumb_init_xpos(&device);
-    device.rotary_dim = t->xpos.rope.rotary_dim;
-    device.rotary_offset = t->xpos.rope.rotary_offset;
-    device.base = t->xpos.rope.base;
-    device.scale_base = t->xpos.scale_base;
-    device.gamma = t->xpos.gamma;
-    device.centre = (int32_t)t->xpos.centre;
+    set_device(t, &device);
     return case_rotate_on_device(c, &rotation);
 }
 
@@ -138,8 +143,11 @@ static int run_scores(case_file *c, const xpos_case *t)
                 result = case_attend_on_reference(c, &a, q, k);
         }
     }
-    if (result == 0 && c->device != NULL)
-        result = case_reference_only(c, "op scores");
+    if (result == 0 && c->device != NULL) {
+        rhumb_xpos device;
+        set_device(t, &device);
+        result = case_attend_on_device(c, &a, &device, 1, 0);
+    }
     free(q);
     free(k);
     case_free_attention(&a);

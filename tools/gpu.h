@@ -216,6 +216,8 @@ typedef struct gpu_tensor {
     uint64_t offset;
     uint64_t shape[4];
     int64_t stride[4];
+    uint32_t same_as; /* 1 + index of an earlier tensor whose bytes these are, for work in place; 0:
+                         bytes of its own. Then all tensors share a VkBuffer */
 } gpu_tensor;
 
 /* offset + the extent of the view, rounded up to a multiple of 4: `bytes` if it is not 0. */

@@ -65,8 +65,12 @@ static bool is_written(const gpu_operation *operation, rhumb_view_id id)
     case RHUMB_VIEW_O:
     case RHUMB_VIEW_Q_OUT:
     case RHUMB_VIEW_K_OUT:
+    case RHUMB_VIEW_V_OUT:
     case RHUMB_VIEW_STATUS:
+    case RHUMB_VIEW_WORKSPACE:
         return true;
+    case RHUMB_VIEW_TABLE_SCALAR:
+        return operation->info.op == RHUMB_OP_PROJECT;
     case RHUMB_VIEW_Q:
         return rotates && (operation->info.views & RHUMB_VIEW_BIT(RHUMB_VIEW_Q_OUT)) == 0;
     case RHUMB_VIEW_K:
@@ -89,6 +93,11 @@ static rhumb_result check_tensors(gpu *g, gpu_operation *operation)
         if (bytes == 0 || bytes > MAX_TENSOR_BYTES)
             return gpu_fail(g, RHUMB_ERROR_ARGUMENT, "tensor %u: %llu bytes", i,
                             (unsigned long long)bytes);
+        if (t->same_as > i ||
+            (t->same_as != 0 && gpu_tensor_bytes(&operation->tensors[t->same_as - 1]) < bytes))
+            return gpu_fail(g, RHUMB_ERROR_ARGUMENT,
+                            "tensor %u: wanted an earlier tensor of as many bytes in same_as, got %u",
+                            i, t->same_as);
         operation->info.views |= RHUMB_VIEW_BIT((uint32_t)t->id);
         operation->info.dtype[t->id] = t->dtype;
     }
@@ -131,24 +140,41 @@ static rhumb_result make_plan(gpu_prepared *p)
     return rhumb_check(p->g, rhumb_get_plan_properties(p->plan, &operation->properties));
 }
 
+static bool in_one_buffer(const gpu_prepared *p, uint32_t i, uint32_t j)
+{
+    const gpu_operation *operation = p->operation;
+    const uint32_t *slot = operation->properties.slot;
+    const uint32_t slot_i = slot[operation->tensors[i].id];
+
+    for (uint32_t n = 0; n < operation->tensor_count; n++) {
+        if (operation->tensors[n].same_as != 0)
+            return true;
+    }
+    return slot_i != RHUMB_SLOT_AUTO && slot_i == slot[operation->tensors[j].id];
+}
+
 /* Which buffer each tensor lies in, and where: guard, bytes, guard, in multiples of the guard. */
 static void place_tensors(gpu_prepared *p, uint64_t *sizes)
 {
     const gpu_operation *operation = p->operation;
 
     for (uint32_t i = 0; i < operation->tensor_count; i++) {
-        const uint32_t slot = operation->properties.slot[operation->tensors[i].id];
+        const uint32_t same_as = operation->tensors[i].same_as;
         const uint64_t bytes = gpu_tensor_bytes(&operation->tensors[i]);
         uint32_t buffer = p->buffer_count;
-        for (uint32_t j = 0; j < i && slot != RHUMB_SLOT_AUTO; j++) {
-            if (operation->properties.slot[operation->tensors[j].id] == slot)
+        for (uint32_t j = 0; j < i; j++) {
+            if (in_one_buffer(p, i, j))
                 buffer = p->buffer_of[j];
+        }
+        p->buffer_of[i] = buffer;
+        if (same_as != 0) {
+            p->offset_of[i] = p->offset_of[same_as - 1];
+            continue;
         }
         if (buffer == p->buffer_count) {
             sizes[buffer] = 0;
             p->buffer_count++;
         }
-        p->buffer_of[i] = buffer;
         p->offset_of[i] = sizes[buffer] + GPU_GUARD;
         sizes[buffer] += GPU_GUARD + (bytes + GPU_GUARD - 1) / GPU_GUARD * GPU_GUARD + GPU_GUARD;
     }

@@ -415,7 +415,7 @@ typedef enum rhumb_view_id {
  * The offset is a multiple of the dtype's size, any multiple. Every element lies inside the buffer,
  * and so does the whole 4-byte word that holds it. Elements between rows are never touched. A
  * written view does not overlap itself, and shares no 4-byte word with a view that is read unless
- * it is that view. */
+ * it is that view: ENCODE's Y may be its X. */
 typedef struct rhumb_view {
     RHUMB_HEADER;
     rhumb_view_id id;
@@ -474,17 +474,31 @@ typedef enum rhumb_op {
      *   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment])
      *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q */
     RHUMB_OP_ATTENTION = 2,
-    /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. */
+    /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. Views: Y,
+     * optional X, and those of the scheme's block. Y [B, 1, L, D], over a grid also [B, D, H, W]; X
+     * has Y's shape and may be Y, in place: the same VkBuffer, offset, strides and dtype. Computes
+     * in float32. A record over a grid encodes all of it: q_length and q_offset stay unset. */
     RHUMB_OP_ENCODE = 3,
     /* Y: a learned table resampled to another grid; plan_info.scheme is a rhumb_resize. Views:
-     * TABLE, Y. */
+     * TABLE {1, 1, rows, head_dim}, Y likewise. The grids say the rows: max_q_length means nothing. */
     RHUMB_OP_RESIZE = 4,
-    /* O [1, heads, Lq, Lk] = b, the part of a relative scheme's logits that is free of Q and K. */
+    /* O [1, heads, Lq, Lk] = b, the part of a relative scheme's logits that is free of Q and K, to be
+     * added to them (times the plan's scale where the scheme has its bias inside). Views: O; TABLE
+     * where the scheme has one; optional POSITIONS_Q, POSITIONS_K ([L]), LENGTHS (of one batch entry),
+     * STATUS. Row a has the position q_offset + a, q_offset as in ATTENTION, key j the position j;
+     * with both position views those of the views. Elements beyond q_length and k_length stay as
+     * they are. Schemes with windows: O is one window, or with a shift [windows, heads, N, N], the
+     * mask included. */
     RHUMB_OP_BIAS = 5,
     /* O [B, heads, Lq, Lk] = S, with every positional term, before any mask. With plan_info.rotary
      * Q is rotated when it is loaded, K has been rotated. */
     RHUMB_OP_SCORES = 6,
-    /* Y = X W^T + b: the tables of schemes that project their position embedding. */
+    /* Y = X W^T + b: the tables of schemes that project their position embedding. Views: X [rows,
+     * channels] {1, 1, rows, value_dim}; WEIGHT by plan_info.weight_layout; optional OFFSET (b)
+     * {1, 1, heads, head_dim}; Y {1, heads, rows, head_dim}. With TABLE_SCALAR {1, 1, rows, heads},
+     * CONTENT_BIAS (u) and POSITION_BIAS (w) it also writes (w - u) . Y[h, row]: see
+     * rhumb_transformer_xl. max_q_length rows; value_dim channels of X, up to 32768. With scheme
+     * swin_v2: see rhumb_swin_v2. */
     RHUMB_OP_PROJECT = 7,
 } rhumb_op;
 
@@ -500,6 +514,12 @@ typedef enum rhumb_purpose {
      * whose keys never become stale, and for growing pairs (xpos). */
     RHUMB_PURPOSE_RESCHEDULE = 2,
 } rhumb_purpose;
+
+/* PROJECT: how W lies in memory. */
+typedef enum rhumb_weight_layout {
+    RHUMB_WEIGHT_OUT_IN = 0, /* [heads, head_dim, channels]: {1, heads, head_dim, value_dim} */
+    RHUMB_WEIGHT_IN_OUT = 1, /* [channels, heads, head_dim]: {1, value_dim, heads, head_dim}: XLNet */
+} rhumb_weight_layout;
 
 /* ROTATE: which row of K_OUT and V_OUT takes row a of K and V. */
 typedef enum rhumb_append {
@@ -538,12 +558,14 @@ typedef struct rhumb_plan_info {
     rhumb_op op;
     rhumb_variant variant;
     const void *rotary;      /* a rotary scheme struct of rhumb_schemes.h, or NULL. Copied */
-    const void *scheme;      /* a relative scheme struct, or NULL for no position. Copied */
-    uint32_t heads;          /* of Q; 1 or more */
+    const void *scheme;      /* a relative scheme struct, or NULL for no position; ENCODE: an absolute
+                                one; RESIZE: a rhumb_resize. Copied */
+    uint32_t heads;          /* of Q; 1 or more. ENCODE, RESIZE: 1, their default */
     uint32_t kv_heads;       /* of K and V; divides heads. Default RHUMB_SAME: as heads */
-    uint32_t head_dim;       /* 1 to 576 */
+    uint32_t head_dim;       /* 1 to 576. ENCODE: the channels D, 1 to 32768 */
     uint32_t value_dim;      /* 1 to 576. Default RHUMB_SAME: as head_dim */
-    uint32_t max_q_length;   /* rows that a dispatch may ask for; required */
+    uint32_t max_q_length;   /* rows that a dispatch may ask for; required. ENCODE over a grid:
+                                prefix + H W */
     uint32_t max_k_length;   /* keys likewise. Default RHUMB_SAME: as max_q_length */
     uint32_t views;          /* RHUMB_VIEW_BIT of every view that bindings will have */
     float scale;             /* up to 1e38 in magnitude; default RHUMB_SCALE_AUTO */
@@ -558,6 +580,8 @@ typedef struct rhumb_plan_info {
     float norm_epsilon;                 /* ROTATE with Q_GAIN or K_GAIN; 0 or more; default 1e-6 */
     float gain_offset;                  /* likewise; 1 where the model stores gain - 1 (Gemma);
                                            default 0 */
+    rhumb_weight_layout weight_layout;  /* PROJECT; default OUT_IN */
+    uint32_t padding_end;
 } rhumb_plan_info;
 
 #define RHUMB_SAME UINT32_MAX
@@ -567,6 +591,10 @@ static inline void rhumb_init_plan_info(rhumb_plan_info *s, rhumb_op op)
     uint32_t i;
     RHUMB_INIT_HEADER(s, RHUMB_TYPE_PLAN_INFO);
     s->op = op;
+    if (op == RHUMB_OP_ENCODE || op == RHUMB_OP_RESIZE)
+        s->heads = 1;
+    if (op == RHUMB_OP_RESIZE)
+        s->max_q_length = 1; /* says nothing: the grids do */
     s->kv_heads = RHUMB_SAME;
     s->value_dim = RHUMB_SAME;
     s->max_k_length = RHUMB_SAME;
@@ -694,11 +722,11 @@ typedef struct rhumb_dispatch {
     uint32_t bindings_offset;  /*   minUniformBufferOffsetAlignment; both default 0 */
     int32_t q_length;          /* rows of Q; default RHUMB_UNSET: as many as the views have */
     int32_t k_length;          /* keys, one number for all batches; default RHUMB_UNSET: likewise */
-    int32_t q_offset;          /* ROTATE: position of row 0; RHUMB_UNSET (default): 0.
-                                  ATTENTION: see mask_order; RHUMB_UNSET: k_length - q_length of
-                                  each batch entry (bottom-right); 0: top-left; negative leaves rows
-                                  empty; at least -2^30. Also Q's position when it is rotated inside
-                                  without a position view; then 0 or more */
+    int32_t q_offset;          /* ROTATE, ENCODE: position of row 0; RHUMB_UNSET (default): 0.
+                                  ATTENTION, SCORES, BIAS: see mask_order; RHUMB_UNSET: k_length -
+                                  q_length of each batch entry (bottom-right); 0: top-left; negative
+                                  leaves rows empty; at least -2^30. Also Q's position when it is
+                                  rotated inside without a position view; then 0 or more */
     uint32_t causal;           /* ATTENTION: 1 turns mask_order's rule on; default 0 */
     int32_t window_left;       /* ATTENTION: pos_q - pos_k < window_left (counts the token itself);
                                   1 or more */

@@ -382,7 +382,8 @@ typedef enum rhumb_sinusoid_layout {
 typedef enum rhumb_sinusoid_odd {
     RHUMB_SINUSOID_ODD_REFUSED = 0,
     RHUMB_SINUSOID_ODD_ZERO = 1,   /* n = floor(D/2), the last channel is 0: tensor2tensor, fairseq */
-    RHUMB_SINUSOID_ODD_NATIVE = 2, /* ceil(D/2) sines, floor(D/2) cosines, divisor D */
+    RHUMB_SINUSOID_ODD_NATIVE = 2, /* ceil(D/2) sines, floor(D/2) cosines, divisor D; PAPER, and not
+                                      COS_FIRST */
     RHUMB_SINUSOID_ODD_CUT = 3,    /* the table of D + 1 without its last channel */
 } rhumb_sinusoid_odd;
 
@@ -398,8 +399,8 @@ typedef struct rhumb_sinusoidal {
     double base;                    /* > 1; default 10000 */
     double x_scale;                 /* default 1 */
     double pe_scale;                /* default 1 */
-    const double *frequencies;      /* radians per position, one an angle; NULL: by rule. At most
-                                       RHUMB_MAX_LISTED_FREQUENCIES */
+    const double *frequencies;      /* radians per position, below 2 pi in magnitude, one an angle;
+                                       NULL: by rule. At most RHUMB_MAX_LISTED_FREQUENCIES */
 } rhumb_sinusoidal;
 
 #define RHUMB_MAX_LISTED_FREQUENCIES 576
@@ -441,7 +442,7 @@ typedef enum rhumb_out_of_range {
 typedef struct rhumb_learned {
     RHUMB_HEADER;
     rhumb_out_of_range out_of_range; /* default CLAMP */
-    int32_t offset;                  /* default 0 */
+    int32_t offset;                  /* -2^30 to 2^30; default 0 */
     uint32_t clamp_negative;         /* 1: negative positions count as 0, before the offset, and are
                                         in range (x-transformers); default 0 */
     uint32_t normalize;              /* 1: the row is divided by max(its length, 1e-12)
@@ -470,8 +471,8 @@ static inline void rhumb_init_learned(rhumb_learned *s)
  * Source: Carion et al., DETR (arXiv 2005.12872), appendix A.4; He et al., MAE (arXiv 2111.06377).
  *
  * ENCODE over a grid of H x W tokens. Each axis gets axis_dim channels by the rule of `sinusoidal`.
- * Views: Y [B, 1, prefix + H W, D], or [B, D, H, W] with OUTPUT_IMAGE; optional X of the same shape
- * and, with COORDINATES_VALID, VALID. The result is cut or filled with zeros to D channels.
+ * Views: Y [B, 1, prefix + H W, D], or [B, D, H, W] with OUTPUT_IMAGE; optional X of the same shape;
+ * with COORDINATES_VALID, VALID of shape {1, B or 1, H, W}, valid where it is not 0. The result is cut or filled with zeros to D channels.
  */
 typedef enum rhumb_axis_order {
     RHUMB_AXIS_ROW_FIRST = 0,    /* the row coordinate has the first channels: DETR, timm */
@@ -492,7 +493,8 @@ typedef enum rhumb_token_order {
 typedef enum rhumb_grid_coordinates {
     RHUMB_COORDINATES_INDEX = 0, /* coordinate_start + index */
     /* Running sums of VALID along each axis, so 1-based: DETR. With `normalize` they become
-     * (sum + center_offset) / (total + epsilon) * coordinate_scale. */
+     * (sum + center_offset) / (total + epsilon) * coordinate_scale; a quotient by 0 is 0, one above
+     * 2^20 counts as 2^20. */
     RHUMB_COORDINATES_VALID = 1,
 } rhumb_grid_coordinates;
 
@@ -506,19 +508,20 @@ typedef struct rhumb_sinusoidal2d {
     rhumb_axis_order order;             /* default ROW_FIRST */
     rhumb_grid_layout layout;           /* default INTERLEAVED */
     rhumb_frequency_rule frequency;     /* of D = axis_dim; default PAPER */
-    rhumb_token_order tokens;           /* default ROW_MAJOR */
+    rhumb_token_order tokens;           /* default ROW_MAJOR; an image has no other */
     rhumb_grid_coordinates coordinates; /* default INDEX */
     rhumb_grid_output output;           /* default TOKENS */
     uint32_t grid[2];                   /* H, W; required */
     uint32_t axis_dim;                  /* even; default RHUMB_SAME: D/2 */
-    uint32_t prefix_tokens;             /* rows without a position in front: PE is 0; default 0 */
+    uint32_t prefix_tokens;             /* rows without a position in front: PE is 0; default 0, as it
+                                           must be for an image */
     uint32_t normalize;                 /* COORDINATES_VALID; default 0 */
     uint32_t padding;
-    double base;                        /* default 10000; DINO-DETR 20 */
-    double coordinate_start;            /* default 0 */
-    double coordinate_scale;            /* default 2 pi */
-    double epsilon;                     /* default 1e-6 */
-    double center_offset;               /* default 0; Deformable DETR -0.5 */
+    double base;                        /* > 1; default 10000; DINO-DETR 20 */
+    double coordinate_start;            /* COORDINATES_INDEX; default 0 */
+    double coordinate_scale;            /* up to 65536 in magnitude; default 2 pi */
+    double epsilon;                     /* 0 to 65536; default 1e-6 */
+    double center_offset;               /* likewise in magnitude; default 0; Deformable DETR -0.5 */
     double x_scale;                     /* default 1 */
     double pe_scale;                    /* default 1 */
 } rhumb_sinusoidal2d;
@@ -558,8 +561,8 @@ static inline void rhumb_init_sinusoidal2d(rhumb_sinusoidal2d *s)
  * Source: Dosovitskiy et al., ViT (arXiv 2010.11929), section 3.1; Carion et al., DETR
  * (arXiv 2005.12872) for rows and columns.
  *
- * ENCODE: y = x_scale x + pe_scale PE. Views: TABLE, Y; COLUMN_TABLE with the row/column forms;
- * optional X. A table of another grid is resampled first, by RESIZE.
+ * ENCODE: y = x_scale x + pe_scale PE. Views: TABLE, Y; COLUMN_TABLE with the row/column forms, whose
+ * tables may have more rows and columns than the grid; optional X. A table of another grid is resampled first, by RESIZE.
  */
 typedef enum rhumb_learned2d_form {
     RHUMB_LEARNED2D_FULL = 0,   /* TABLE [prefix + H W, D], row-major: ViT, DeiT, DINOv2, CLIP */
@@ -574,7 +577,8 @@ typedef struct rhumb_learned2d {
     rhumb_axis_order order;     /* CONCAT; default COLUMN_FIRST */
     rhumb_grid_output output;   /* default TOKENS */
     uint32_t grid[2];           /* H, W; required */
-    uint32_t prefix_tokens;     /* class and register tokens in front; default 0 */
+    uint32_t prefix_tokens;     /* class and register tokens in front; default 0, as it must be for an
+                                   image */
     uint32_t table_has_prefix;  /* FULL: 1 where the table has rows for the prefix; 0 where they get
                                    nothing added (DeiT-III, registers). Default 1 */
     uint32_t padding;
@@ -607,8 +611,9 @@ static inline void rhumb_init_learned2d(rhumb_learned2d *s)
  * repositories named below.
  *
  * RESIZE. Views: TABLE [prefix + h w + suffix, D] -> Y [prefix + H W + suffix, D]; prefix and suffix
- * rows are copied. Sampling is separable; equal grids give the same bits, unless scale_factor
- * differs. Tables of window biases are images of (2 window - 1) per side with a channel per head.
+ * rows are copied. Sampling is separable; equal grids are a copy in every mode, unless a
+ * scale_factor is other than 0 and 1. Tables of window biases are images of (2 window - 1) per side
+ * with a channel per head. Sides are 1 to 16384; those of GEOMETRIC are odd, the new ones up to 255.
  */
 typedef enum rhumb_resize_mode {
     RHUMB_RESIZE_BICUBIC = 0,   /* ViT, DeiT, DINO, timm, Swin-v1 */
@@ -622,14 +627,16 @@ typedef struct rhumb_resize {
     rhumb_resize_mode mode;   /* default BICUBIC */
     uint32_t antialias;       /* 1: the kernel widens when shrinking, and bicubic has a = -0.5: timm,
                                  DINOv2 with registers. Default 0 */
-    uint32_t align_corners;   /* 1: first and last samples coincide; default 0 */
+    uint32_t align_corners;   /* 1: first and last samples coincide; not with antialias; default 0 */
     uint32_t old_grid[2];     /* h, w; required */
     uint32_t new_grid[2];     /* H, W; required */
     uint32_t prefix_tokens;   /* default 0 */
     uint32_t suffix_tokens;   /* default 0 */
     uint32_t padding;
     double scale_factor[2];   /* per axis: source step 1/scale_factor in place of old/new; DINOv2 has
-                                 (new + 0.1)/old. Default 0: by the grids */
+                                 (new + 0.1)/old. Above (new - 0.5)/old and below (new + 1)/old, so
+                                 that the factor makes this grid. Not with align_corners or
+                                 GEOMETRIC. Default 0: by the grids */
 } rhumb_resize;
 
 #define RHUMB_RESIZE_FIELDS(FIELD)                                                                 \
@@ -775,8 +782,8 @@ typedef struct rhumb_alibi {
     RHUMB_HEADER;
     rhumb_alibi_slopes slopes; /* default PAPER */
     rhumb_alibi_form form;     /* default SYMMETRIC */
-    uint32_t sloped_heads;     /* the first heads; the others have no bias (x-transformers). Default
-                                  RHUMB_SAME: all */
+    uint32_t sloped_heads;     /* the first heads, with the slopes of so many; the others have no bias
+                                  (x-transformers). Default RHUMB_SAME: all */
     uint32_t bias_times_scale; /* 1: S = (q . k + bias) s: Falcon. Default 0 */
     uint32_t list_count;       /* elements of each list: heads */
     uint32_t padding;
@@ -805,11 +812,17 @@ static inline void rhumb_init_alibi(rhumb_alibi *s)
  * transformer_xl: content and position terms over segments with memory
  * Source: Dai et al., Transformer-XL (arXiv 1901.02860), section 3.3.
  *
- *     S = ((q + u) . k + (q + w) . A[row] + r[row]) s,  row = table_zero + pos_q - pos_k
+ *     S = ((q + u) . k + (q + w) . A[row] + r[row]) s,  row = table_zero + pos_q - pos_k, or
+ *     table_zero - (pos_q - pos_k) with LEARNED; no term where there are no rows for the future
  * Memory is keys before the segment: q_offset = k_length - q_length. Views: CONTENT_BIAS (u),
  * QUERY_TABLE (A); SINUSOIDAL: POSITION_BIAS (w), or none of it and TABLE_SCALAR = (w - u) . A as
  * PROJECT writes it: then A meets q + u. LEARNED: TABLE_SCALAR (r), A meets q.
- * PROJECT makes A [heads, rows, head_dim] from WEIGHT W_r and the sinusoid of each row's distance.
+ * A [heads, rows, head_dim] is made once for a length: ENCODE writes the sinusoid of each row's
+ * distance (`sinusoidal` with SIN_FIRST and offset -table_zero; INTERLEAVED in Wav2Vec2-Conformer
+ * and ESPnet), PROJECT multiplies it by W_r. plan_properties has table_rows and table_zero.
+ * SINUSOIDAL tables have rows for distances 0 to n, n = clamp_len, or without one the larger of the
+ * plan's maximum lengths less one; bidirectional: -n to n. A record without a clamp whose q_offset
+ * leads beyond is LIMIT.
  */
 typedef enum rhumb_xl_variant {
     RHUMB_XL_SINUSOIDAL = 0,
@@ -819,30 +832,24 @@ typedef enum rhumb_xl_variant {
 
 typedef struct rhumb_transformer_xl {
     RHUMB_HEADER;
-    rhumb_xl_variant variant;     /* default SINUSOIDAL */
-    rhumb_sinusoid_layout layout; /* of PROJECT; default SIN_FIRST. Wav2Vec2-Conformer, ESPnet:
-                                     INTERLEAVED */
-    uint32_t clamp_len;           /* SINUSOIDAL: larger distances count as this one; default 0: none */
-    uint32_t table_rows;          /* LEARNED: required */
-    uint32_t bidirectional;       /* 1: also rows for keys in the future; default 0 */
-    uint32_t folded;              /* SINUSOIDAL: 1 where TABLE_SCALAR stands for w; default 0 */
-    double base;                  /* of PROJECT; default 10000 */
+    rhumb_xl_variant variant; /* default SINUSOIDAL */
+    uint32_t clamp_len;       /* SINUSOIDAL: larger distances count as this one; default 0: none */
+    uint32_t table_rows;      /* LEARNED: required */
+    uint32_t bidirectional;   /* 1: also rows for keys in the future; default 0 */
+    uint32_t folded;          /* SINUSOIDAL: 1 where TABLE_SCALAR stands for w; default 0 */
+    uint32_t padding;
 } rhumb_transformer_xl;
 
 #define RHUMB_TRANSFORMER_XL_FIELDS(FIELD)                                                         \
     FIELD(ENUM, variant)                                                                           \
-    FIELD(ENUM, layout)                                                                            \
     FIELD(U32, clamp_len)                                                                          \
     FIELD(U32, table_rows)                                                                         \
     FIELD(U32, bidirectional)                                                                      \
-    FIELD(U32, folded)                                                                             \
-    FIELD(F64, base)
+    FIELD(U32, folded)
 
 static inline void rhumb_init_transformer_xl(rhumb_transformer_xl *s)
 {
     RHUMB_INIT_HEADER(s, RHUMB_TYPE_TRANSFORMER_XL);
-    s->layout = RHUMB_SINUSOID_SIN_FIRST;
-    s->base = 10000.0;
 }
 
 /* -------------------------------------------------------------------------------------------------
@@ -850,8 +857,9 @@ static inline void rhumb_init_transformer_xl(rhumb_transformer_xl *s)
  * Source: Yang et al., XLNet (arXiv 1906.08237), sections 2.4 and 2.5.
  *
  *     S = ((q + u) . k + (q + w) . A[row] + (q + z) . G[same segment ? 0 : 1]) s
- * Views as transformer_xl's SINUSOIDAL; the segment term with SEGMENT_BIAS (z), SEGMENT_TABLE (G),
- * SEGMENTS_Q and SEGMENTS_K, all or none of them; keys of memory have segment 0.
+ * Rows and views as transformer_xl's SINUSOIDAL, on both sides also with flip_half. The segment term
+ * with SEGMENT_BIAS (z), SEGMENT_TABLE (G), SEGMENTS_Q and SEGMENTS_K, all or none of them; keys of
+ * memory have segment 0.
  */
 typedef struct rhumb_xlnet {
     RHUMB_HEADER;
@@ -859,21 +867,18 @@ typedef struct rhumb_xlnet {
     uint32_t flip_half;      /* bi_data: distances of the batch's second half change sign; default 0 */
     uint32_t clamp_len;      /* both signs; default 0: none */
     uint32_t folded;         /* as in rhumb_transformer_xl */
-    double base;             /* of PROJECT; default 10000 */
 } rhumb_xlnet;
 
 #define RHUMB_XLNET_FIELDS(FIELD)                                                                  \
     FIELD(U32, bidirectional)                                                                      \
     FIELD(U32, flip_half)                                                                          \
     FIELD(U32, clamp_len)                                                                          \
-    FIELD(U32, folded)                                                                             \
-    FIELD(F64, base)
+    FIELD(U32, folded)
 
 static inline void rhumb_init_xlnet(rhumb_xlnet *s)
 {
     RHUMB_INIT_HEADER(s, RHUMB_TYPE_XLNET);
     s->bidirectional = 1;
-    s->base = 10000.0;
 }
 
 /* -------------------------------------------------------------------------------------------------
@@ -924,7 +929,8 @@ static inline void rhumb_init_deberta(rhumb_deberta *s)
  * Layouts: with grid {0, 0} a batch entry is one window of prefix + Wh Ww tokens. With a grid it is
  * an image of H W tokens in row-major order, cut into windows after a cyclic shift; tokens of a
  * window that the shift brought together get mask_value added. Lq = Lk = tokens of a batch entry;
- * BIAS and SCORES are over windows: [windows B, heads, N, N]. Views: TABLE [(2 Wh - 1)(2 Ww - 1)
+ * SCORES is over windows: [windows B, heads, N, N]; BIAS is one window, or with a shift
+ * [windows, heads, N, N], mask included. Views: TABLE [(2 Wh - 1)(2 Ww - 1)
  * (+ 3 with a class token: class to token, token to class, class to class), heads].
  */
 typedef enum rhumb_window_padding {
@@ -966,7 +972,8 @@ static inline void rhumb_init_swin(rhumb_swin *s)
  * Rows, windows and masks as in swin. TABLE is what PROJECT writes, once for a set of weights:
  * bias_gain sigmoid(W2 relu(W1 c + b1)) at the log-spaced coordinates c of each offset. Views of
  * PROJECT: X = W1 [hidden, 2], OFFSET = b1 [hidden], WEIGHT = W2 [heads, hidden], Y = TABLE. ENCODE
- * writes the coordinates themselves: Y [1, 1, rows, 2].
+ * writes the coordinates themselves: Y [1, 1, rows, 2]. PROJECT takes rows and channels from the
+ * scheme: head_dim and max_q_length say nothing there, 1 will do.
  */
 typedef struct rhumb_swin_v2 {
     RHUMB_HEADER;

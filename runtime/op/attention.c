@@ -1,14 +1,11 @@
-/* ATTENTION: softmax(scale * Q K^T, masked) V. */
+/* ATTENTION: softmax(scale * Q K^T, masked) V, fused or by unfused.c. */
 #include "op.h"
 
 static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 {
-    if (r->info.scheme)
-        return rhumb_fail(
-            context, RHUMB_ERROR_UNSUPPORTED,
-            "attention: scheme: wanted NULL, found a struct of type %u; no relative scheme is known",
-            ((const rhumb_header *)r->info.scheme)->type);
     RHUMB_TRY(rhumb_resolve_plan_rotary(context, "attention", r));
+    RHUMB_TRY(rhumb_resolve_plan_terms(context, "attention", r));
+    RHUMB_TRY(rhumb_check_logit_views(context, "attention", r));
     rhumb_fill_scale(r);
     return RHUMB_OK;
 }
@@ -29,12 +26,22 @@ static void count_cost(rhumb_resolved *r)
 
 static uint32_t written(const rhumb_plan_info *i)
 {
-    return BIT(RHUMB_VIEW_O) | (i->views & BIT(RHUMB_VIEW_STATUS));
+    return BIT(RHUMB_VIEW_O) |
+           (i->views & (BIT(RHUMB_VIEW_STATUS) | BIT(RHUMB_VIEW_WORKSPACE)));
 }
 
 static uint32_t shared_slot(uint32_t id)
 {
-    return id == RHUMB_VIEW_K ? 1 : id == RHUMB_VIEW_V ? 2 : 0;
+    switch (id) {
+    case RHUMB_VIEW_K: return 1;
+    case RHUMB_VIEW_V: return 2;
+    case RHUMB_VIEW_QUERY_TABLE:
+    case RHUMB_VIEW_KEY_TABLE:
+    case RHUMB_VIEW_VALUE_TABLE:
+    case RHUMB_VIEW_MASK:
+    case RHUMB_VIEW_WORKSPACE: return 3;
+    default: return 0;
+    }
 }
 
 static rhumb_result check_tensor(const rhumb_binder *b, uint32_t id, const rhumb_bindings *bindings)
@@ -53,32 +60,15 @@ static rhumb_result check_tensor(const rhumb_binder *b, uint32_t id, const rhumb
 
 static rhumb_result check_shapes(const rhumb_binder *b, rhumb_bindings *bindings)
 {
-    const rhumb_resolved *r = &b->plan->resolved;
     RHUMB_TRY(rhumb_take_sizes(b, RHUMB_VIEW_Q, RHUMB_VIEW_K, bindings));
     for (uint32_t id = RHUMB_VIEW_Q; id <= RHUMB_VIEW_O; id++)
         RHUMB_TRY(check_tensor(b, id, bindings));
-    if (b->present & BIT(RHUMB_VIEW_POSITIONS_Q))
-        RHUMB_TRY(rhumb_check_positions(b, RHUMB_VIEW_POSITIONS_Q,
-                                        r->has_rotary ? r->rotary.axes : 1, bindings->batch,
-                                        bindings->q_length));
-    if (b->present & BIT(RHUMB_VIEW_POSITIONS_K))
-        RHUMB_TRY(rhumb_check_positions(b, RHUMB_VIEW_POSITIONS_K, 1, bindings->batch,
-                                        bindings->k_length));
+    RHUMB_TRY(rhumb_check_window_rows(b, bindings));
+    RHUMB_TRY(rhumb_check_logit_positions(b, bindings));
+    RHUMB_TRY(rhumb_check_tables(b, bindings));
+    RHUMB_TRY(rhumb_check_mask(b, bindings));
+    RHUMB_TRY(rhumb_check_workspace(b, bindings));
     return rhumb_check_small_views(b, bindings->batch);
-}
-
-/* Without a position view rows that are rotated inside take their positions from q_offset, so that
- * it must not be negative. */
-static rhumb_result check_offset(const rhumb_bindings *bindings, const rhumb_dispatch *d,
-                                 struct rhumb_push *push)
-{
-    const rhumb_resolved *r = &bindings->plan->resolved;
-    bool is_position = r->has_rotary && !(r->info.views & BIT(RHUMB_VIEW_POSITIONS_Q));
-    bool on_device = r->info.views & BIT(RHUMB_VIEW_LENGTHS);
-    push->q_offset = d->q_offset;
-    if (d->q_offset == RHUMB_UNSET && (on_device || !is_position))
-        return RHUMB_OK;
-    return rhumb_check_offset(bindings, d, is_position ? 0 : -RHUMB_MAX_LENGTH, push);
 }
 
 static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
@@ -87,12 +77,14 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
     const rhumb_plan_info *i = &bindings->plan->resolved.info;
     struct rhumb_push push = {.batch = bindings->batch, .flags = d->causal ? FLAG_CAUSAL : 0};
     RHUMB_TRY(rhumb_check_lengths(bindings, d, true, &push));
-    RHUMB_TRY(check_offset(bindings, d, &push));
+    RHUMB_TRY(rhumb_check_query_offset(bindings, d, &push));
     RHUMB_TRY(rhumb_check_flag(bindings, "causal", d->causal));
     if (d->inverse)
         return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
                           "attention: inverse: wanted 0, found %u", d->inverse);
     RHUMB_TRY(rhumb_check_window(bindings, d, &push));
+    if (bindings->second)
+        return rhumb_record_unfused(command_buffer, bindings, d, &push);
     uint64_t shared = bindings->by_head ? 1 : i->heads / i->kv_heads;
     uint64_t rows = shared * (uint32_t)push.max_q_length;
     uint64_t tiles = (rows + bindings->rows_per_group - 1) / bindings->rows_per_group;
@@ -108,9 +100,10 @@ const rhumb_operation rhumb_op_attention = {
     .name = "attention",
     .required =
         BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_O),
-    .optional = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K) |
-                BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_STATUS),
-    .vectors = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_O),
+    .optional = RHUMB_POSITION_VIEWS | RHUMB_TERM_VIEWS | BIT(RHUMB_VIEW_MASK) |
+                BIT(RHUMB_VIEW_WORKSPACE),
+    .vectors = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_O) |
+               RHUMB_VECTOR_TABLES,
     .max_head_dim = RHUMB_MAX_HEAD_DIM,
     .resolve = resolve,
     .choose = rhumb_choose_attention,

@@ -33,6 +33,11 @@ typedef struct rhumb_operation {
     rhumb_result (*choose)(const rhumb_context *context, rhumb_resolved *r);
     void (*count_cost)(rhumb_resolved *r);
     uint32_t (*written)(const rhumb_plan_info *info); /* views */
+    /* Views that are read and may be the one that is written, exactly: the same bytes, strides and
+     * dtype. */
+    uint32_t in_place;
+    /* Names and shapes of views in messages, where they are others than rhumb_view_rules'. */
+    const rhumb_view_rule *rules; /* RHUMB_VIEW_COUNT, by id; or NULL */
     /* Descriptor of a view where the device has fewer than there are views: 0 is the one that all
      * small views share. */
     uint32_t (*shared_slot)(uint32_t id);
@@ -43,13 +48,30 @@ typedef struct rhumb_operation {
                            const rhumb_dispatch *d);
 } rhumb_operation;
 
-extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention;
+extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention, rhumb_op_encode, rhumb_op_resize,
+    rhumb_op_bias, rhumb_op_scores, rhumb_op_project;
+
+/* Views of operations on logits. */
+#define RHUMB_POSITION_VIEWS                                                                       \
+    (BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K) | BIT(RHUMB_VIEW_LENGTHS) |         \
+     BIT(RHUMB_VIEW_STATUS))
+#define RHUMB_VECTOR_TABLES                                                                        \
+    (BIT(RHUMB_VIEW_QUERY_TABLE) | BIT(RHUMB_VIEW_KEY_TABLE) | BIT(RHUMB_VIEW_CONTENT_BIAS) |      \
+     BIT(RHUMB_VIEW_POSITION_BIAS) | BIT(RHUMB_VIEW_SEGMENT_BIAS) |                                \
+     BIT(RHUMB_VIEW_SEGMENT_TABLE))
+#define RHUMB_SCORE_VIEWS /* of a scheme, beside VALUE_TABLE */                                     \
+    (RHUMB_VECTOR_TABLES | BIT(RHUMB_VIEW_TABLE) | BIT(RHUMB_VIEW_TABLE_SCALAR) |                  \
+     BIT(RHUMB_VIEW_SEGMENTS_Q) | BIT(RHUMB_VIEW_SEGMENTS_K) | BIT(RHUMB_VIEW_ROW_SCALE) |         \
+     BIT(RHUMB_VIEW_HEAD_SCALE))
+#define RHUMB_TERM_VIEWS (RHUMB_SCORE_VIEWS | BIT(RHUMB_VIEW_VALUE_TABLE))
 
 /* plan.c */
 const rhumb_operation *rhumb_find_operation(rhumb_op op);
 rhumb_result rhumb_check_range(const rhumb_context *context, const char *op, const char *field,
                                uint32_t value, uint32_t low, uint32_t high);
 const char *rhumb_view_name(uint32_t id);
+/* What an operation calls a view. */
+const rhumb_view_rule *rhumb_rule_of(const rhumb_operation *o, uint32_t id);
 /* Adds to plan_properties.reason. */
 void rhumb_add_reason(rhumb_resolved *r, const char *text);
 uint64_t rhumb_saturated_product(uint64_t a, uint64_t b);
@@ -61,6 +83,11 @@ rhumb_result rhumb_resolve_plan_rotary(const rhumb_context *context, const char 
 rhumb_result rhumb_resolve_plan_terms(const rhumb_context *context, const char *op,
                                       rhumb_resolved *r);
 void rhumb_fill_scale(rhumb_resolved *r);
+/* For operations that have no rotation, and one kernel. */
+rhumb_result rhumb_refuse_rotary(const rhumb_context *context, const char *op,
+                                 const rhumb_plan_info *info);
+rhumb_result rhumb_check_variant(const rhumb_context *context, const char *op,
+                                 const rhumb_plan_info *info);
 
 /* variant.c: what every kernel is specialised by. */
 void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_kernel kernel,
@@ -81,6 +108,42 @@ rhumb_result rhumb_check_positions(const rhumb_binder *b, uint32_t id, uint32_t 
 /* LENGTHS and STATUS where they are there. */
 rhumb_result rhumb_check_small_views(const rhumb_binder *b, uint32_t batch);
 
+/* tables.c */
+/* Views of the scheme's terms: rows, heads and channels. */
+rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bindings);
+/* Distances of a record against those that the scheme has rows for; what only the device knows is
+ * not looked at. */
+rhumb_result rhumb_check_reach(const rhumb_bindings *bindings, const struct rhumb_push *push);
+
+/* logits.c */
+/* After rotary and terms have been resolved. */
+rhumb_result rhumb_check_logit_views(const rhumb_context *context, const char *op,
+                                     const rhumb_resolved *r);
+rhumb_result rhumb_check_logit_positions(const rhumb_binder *b, const rhumb_bindings *bindings);
+rhumb_result rhumb_check_mask(const rhumb_binder *b, rhumb_bindings *bindings);
+rhumb_result rhumb_check_query_offset(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                      struct rhumb_push *push);
+/* Windows of one batch entry, 1 without a grid; tokens of a window. */
+uint32_t rhumb_window_count(const rhumb_terms *t);
+uint32_t rhumb_window_tokens(const rhumb_terms *t);
+/* Lq and Lk where the scheme has windows. */
+rhumb_result rhumb_check_window_rows(const rhumb_binder *b, const rhumb_bindings *bindings);
+/* There: nothing else than whole windows is asked for, and push's lengths become theirs. */
+rhumb_result rhumb_take_windows(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                struct rhumb_push *push);
+
+/* scores.c: kernels and work groups of the rows push->row_count of each batch entry. */
+void rhumb_set_scores(rhumb_resolved *r);
+uint64_t rhumb_score_groups(const rhumb_bindings *bindings, const struct rhumb_push *push);
+
+/* unfused.c */
+bool rhumb_wants_unfused(const rhumb_resolved *r);
+rhumb_result rhumb_choose_unfused(const rhumb_context *context, rhumb_resolved *r);
+rhumb_result rhumb_check_workspace(const rhumb_binder *b, const rhumb_bindings *bindings);
+/* Lengths, offset and windows of push are complete. */
+rhumb_result rhumb_record_unfused(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
+                                  const rhumb_dispatch *d, struct rhumb_push *push);
+
 /* record.c */
 /* Struct protocol, uniform offsets; the operation's own checks come after. */
 rhumb_result rhumb_check_length(const rhumb_bindings *bindings, const char *field, int32_t value,
@@ -92,10 +155,15 @@ rhumb_result rhumb_check_offset(const rhumb_bindings *bindings, const rhumb_disp
 rhumb_result rhumb_check_flag(const rhumb_bindings *bindings, const char *field, uint32_t value);
 rhumb_result rhumb_check_window(const rhumb_bindings *bindings, const rhumb_dispatch *d,
                                 struct rhumb_push *push);
-/* causal, windows and k_length mean nothing to most operations. */
-rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d);
+/* For operations whose lengths follow from their views: everything but the blocks' offsets. */
+rhumb_result rhumb_check_defaults(const rhumb_bindings *bindings, const rhumb_dispatch *d);
+/* causal and windows mean nothing to most operations, nor k_length to those without keys. */
+rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                 bool has_keys);
 /* Whether so many work groups fit a dispatch. */
 rhumb_result rhumb_check_groups(const rhumb_bindings *bindings, uint64_t groups);
+/* Writes of the dispatch before are seen by the reads and writes of the one after. */
+void rhumb_barrier(VkCommandBuffer command_buffer, const rhumb_bindings *bindings);
 /* One dispatch with push->groups = groups; nothing for 0 groups. */
 void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
                 const rhumb_dispatch *d, VkPipeline pipeline, uint64_t groups,

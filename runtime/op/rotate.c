@@ -131,7 +131,7 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
         RHUMB_TRY(
             rhumb_check_offset(bindings, d, has_positions ? -RHUMB_MAX_LENGTH : 0, &push));
     RHUMB_TRY(check_inverse(bindings, d));
-    RHUMB_TRY(rhumb_check_no_mask(bindings, d));
+    RHUMB_TRY(rhumb_check_no_mask(bindings, d, false));
     uint64_t groups = count_groups(bindings, &push);
     RHUMB_TRY(rhumb_check_groups(bindings, groups));
     rhumb_emit(command_buffer, bindings, d, bindings->pipeline, groups, &push);

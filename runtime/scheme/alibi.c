@@ -1,13 +1,14 @@
 /* alibi: slopes of the heads. */
-#include "../internal.h"
+#include "terms.h"
 
 #include <math.h>
 
-/* Slope of head h of `heads`, as a positive number. */
-static double slope_of(const rhumb_alibi *p, uint32_t heads, uint32_t h)
+/* Slope of head h, as a positive number. The series is that of the heads that have one. */
+static double slope_of(const rhumb_alibi *p, uint32_t all, uint32_t h)
 {
     double c = p->bias_max;
-    if (h >= p->sloped_heads)
+    uint32_t heads = rhumb_min_u32(all, p->sloped_heads);
+    if (h >= heads)
         return 0.0;
     if (p->slopes == RHUMB_ALIBI_SLOPES_CLOSED_FORM)
         return exp2(-c * (h + 1) / heads);
@@ -43,8 +44,9 @@ static rhumb_result check(const rhumb_context *context, const rhumb_alibi *p, ui
                           is_explicit ? heads : 0, p->left_slopes ? "a list" : "none",
                           p->list_count);
     if (p->right_slopes && p->form != RHUMB_ALIBI_SYMMETRIC)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "alibi: right_slopes: wanted NULL, as form is not SYMMETRIC, found a list");
+        return rhumb_fail(
+            context, RHUMB_ERROR_ARGUMENT,
+            "alibi: right_slopes: wanted NULL, as form is not SYMMETRIC, found a list");
     for (uint32_t h = 0; is_explicit && h < heads; h++)
         if (!isfinite(p->left_slopes[h]) || (p->right_slopes && !isfinite(p->right_slopes[h])))
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
@@ -57,13 +59,12 @@ static rhumb_result slopes(const rhumb_context *context, const rhumb_alibi *give
                            rhumb_alibi *p, double (*slope)[2])
 {
     rhumb_init_alibi(p);
-    RHUMB_TRY(
-        rhumb_adopt(context, "alibi", "rhumb_alibi", given, RHUMB_TYPE_ALIBI, p, sizeof *p));
+    RHUMB_TRY(rhumb_adopt(context, "alibi", "rhumb_alibi", given, RHUMB_TYPE_ALIBI, p, sizeof *p));
     RHUMB_TRY(check(context, p, heads));
     for (uint32_t h = 0; h < heads; h++) {
         bool is_explicit = p->slopes == RHUMB_ALIBI_SLOPES_EXPLICIT;
-        slope[h][0] = is_explicit ? (h < p->sloped_heads ? p->left_slopes[h] : 0.0)
-                                  : slope_of(p, heads, h);
+        slope[h][0] =
+            is_explicit ? (h < p->sloped_heads ? p->left_slopes[h] : 0.0) : slope_of(p, heads, h);
         slope[h][1] = p->right_slopes && h < p->sloped_heads ? p->right_slopes[h] : slope[h][0];
     }
     return RHUMB_OK;
@@ -92,9 +93,11 @@ rhumb_result rhumb_alibi_slopes_of(const rhumb_alibi *alibi, uint32_t heads, dou
 static rhumb_result resolve(const rhumb_context *context, const void *params,
                             const rhumb_plan_info *info, rhumb_terms *terms)
 {
+    static const rhumb_term_views views = {0};
     rhumb_alibi p;
     RHUMB_TRY(slopes(context, params, info->heads, &p, terms->slope));
     terms->mask = TERM_SLOPE;
+    RHUMB_TRY(rhumb_take_term_views(context, "alibi", info, &views, terms));
     terms->bias_in_scale = p.bias_times_scale;
     if (p.form == RHUMB_ALIBI_SYMMETRIC)
         return RHUMB_OK;

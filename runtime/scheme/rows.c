@@ -1,5 +1,5 @@
 /* From distances to rows of tables, on the host as in shaders/lib/terms.glsl. */
-#include "../internal.h"
+#include "terms.h"
 
 #include <math.h>
 
@@ -17,9 +17,21 @@ rhumb_result rhumb_resolve_terms(const rhumb_context *context, const void *param
     terms->none_below = INT32_MIN;
     terms->none_above = INT32_MAX;
     terms->exact = UINT32_MAX;
+    terms->reach_past = UINT32_MAX;
+    terms->reach_future = UINT32_MAX;
     terms->bias_scale = 1.0;
     terms->scale = 1.0 / sqrt((double)info->head_dim);
     return scheme->resolve_terms(context, params, info, terms);
+}
+
+void rhumb_set_line(rhumb_terms *t, int32_t zero, int32_t direction, int32_t low, int32_t high)
+{
+    t->zero = (uint32_t)zero;
+    t->base[0] = t->base[1] = zero;
+    t->step[0] = -direction;
+    t->step[1] = direction;
+    t->delta_low = low;
+    t->delta_high = high;
 }
 
 static uint32_t edges_up_to(const rhumb_terms *t, uint32_t a)
@@ -57,11 +69,11 @@ rhumb_result rhumb_relative_rows(const void *scheme, uint32_t max_q_length, uint
         return rhumb_fail(NULL, RHUMB_ERROR_ARGUMENT,
                           "relative_rows: wanted a scheme struct, distances and a place for rows, "
                           "found NULL");
-    rhumb_init_plan_info(&info, RHUMB_OP_BIAS);
+    /* An operation on the tables themselves, so that a scheme wants no views. */
+    rhumb_init_plan_info(&info, RHUMB_OP_PROJECT);
     info.heads = info.kv_heads = info.head_dim = info.value_dim = 1;
     info.max_q_length = max_q_length;
     info.max_k_length = max_k_length;
-    info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_QUERY_TABLE);
     RHUMB_TRY(rhumb_resolve_terms(NULL, scheme, &info, &terms));
     if (!terms.rows || (terms.mask & TERM_WINDOW))
         return rhumb_fail(NULL, RHUMB_ERROR_UNSUPPORTED,

@@ -18,17 +18,16 @@
 #include "lib/rows.glsl"
 
 layout(local_size_x = GENERIC_INVOCATIONS) in;
-layout(constant_id = SPEC_PAIRING) const uint PAIRING = PAIRING_NONE;
 
 RHUMB_READ_VIEW(q, VIEW_Q)
 RHUMB_READ_VIEW(k, VIEW_K)
 RHUMB_READ_VIEW(v, VIEW_V)
 RHUMB_WRITE_VIEW(o, VIEW_O)
+#include "lib/staged_rows.glsl" // Q, later O
 
 const uint PARTS = GENERIC_INVOCATIONS / GENERIC_KEYS;
 const uint CHANNELS = (RHUMB_MAX_HEAD_DIM + GENERIC_INVOCATIONS - 1) / GENERIC_INVOCATIONS;
 
-shared vec4 rows[RHUMB_MAX_HEAD_DIM];                // Q, later O: [channel] x 4 rows
 shared vec4 partial[PARTS * GENERIC_KEYS];
 shared vec4 scores[GENERIC_KEYS];
 shared vec4 weights[GENERIC_KEYS];
@@ -38,39 +37,6 @@ Lengths len;
 uvec4 row_a;      // query row of each of the four rows
 bvec4 row_exists;
 ivec4 row_pos;    // INDEX: a + q_offset; POSITION: from the view
-
-void load_rows(uint lane)
-{
-    uint d_count = constants.head_dim;
-    uvec4 at;
-    [[unroll]] for (uint r = 0u; r < 4u; r++)
-        at[r] = q_at(tile.b, row_head(tile, tile.first + r), row_a[r]);
-    for (uint d = lane; d < d_count; d += GENERIC_INVOCATIONS) {
-        vec4 x = vec4(0.0);
-        [[unroll]] for (uint r = 0u; r < 4u; r++)
-            if (row_exists[r])
-                x[r] = q_load(at[r] + d);
-        rows[d] = x * constants.scale_log2;
-    }
-    barrier();
-    uint pairs = PAIRING == PAIRING_NONE ? 0u : constants.rotary_dim / 2u;
-    for (uint i = lane; i < pairs; i += GENERIC_INVOCATIONS) {
-        uint first = constants.rotary_offset + (PAIRING == PAIRING_HALF ? i : 2u * i);
-        uint second = first + (PAIRING == PAIRING_HALF ? pairs : 1u);
-        vec4 c, s;
-        [[unroll]] for (uint r = 0u; r < 4u; r++) {
-            int p = row_exists[r] ? rotary_position(tile.b, row_a[r], len.q_offset, i) : 0;
-            vec2 cs = rotary_cos_sin(p, i, false);
-            c[r] = cs.x;
-            s[r] = cs.y;
-        }
-        vec4 x = rows[first];
-        vec4 y = rows[second];
-        rows[first] = x * c - y * s;
-        rows[second] = x * s + y * c;
-    }
-    barrier();
-}
 
 // Part of the dot products of key j with the four rows.
 vec4 partial_scores(uint j, uint part)
@@ -99,24 +65,6 @@ vec4 masked_scores(uint j, uint key)
     return s;
 }
 
-void store_rows(uint lane)
-{
-    uint d_count = constants.value_dim;
-    for (uint r = 0u; r < 4u; r++) {
-        if (!row_exists[r])
-            continue;
-        uint at = o_at(tile.b, row_head(tile, tile.first + r), row_a[r]);
-        // Whole words where the row fills them: units of two elements, starting at an even index.
-        uint skew = at & 1u;
-        for (uint u = lane; 2u * u < d_count + skew; u += GENERIC_INVOCATIONS) {
-            uint d = u == 0u ? 0u : 2u * u - skew;
-            uint end = min(2u * u - skew + 2u, d_count);
-            vec4 x = vec4(rows[d][r], end - d > 1u ? rows[d + 1u][r] : 0.0, 0.0, 0.0);
-            o_store4(at + d, x, end - d);
-        }
-    }
-}
-
 void main()
 {
     uint lane = gl_LocalInvocationID.x;
@@ -138,7 +86,10 @@ void main()
         if (row_exists[r] && constants.mask_order == MASK_ORDER_POSITION)
             row_pos[r] = position_q(tile.b, row_a[r], len.q_offset);
     }
-    load_rows(lane);
+    uvec4 at;
+    [[unroll]] for (uint r = 0u; r < 4u; r++)
+        at[r] = q_at(tile.b, row_head(tile, tile.first + r), row_a[r]);
+    load_rows(lane, tile.b, at, row_a, row_exists, len.q_offset, constants.scale_log2);
 
     uint last = min(tile.first + GENERIC_ROWS, row_count);
     ivec2 range = tile.first < row_count
@@ -202,5 +153,8 @@ void main()
             rows[d] = acc[i] * norm;
     }
     barrier();
-    store_rows(lane);
+    for (uint r = 0u; r < 4u; r++)
+        if (row_exists[r])
+            store_row(lane, r, o_at(tile.b, row_head(tile, tile.first + r), row_a[r]),
+                      constants.value_dim);
 }

@@ -80,6 +80,17 @@ int position_k(uint b, uint j)
                                       : int(j);
 }
 
+// Distance pos_k - pos_q by which relative terms go, cut to an int: of the position views where both
+// are there, else of the indices.
+int key_minus_query(uint b, uint a, uint j, int q_offset)
+{
+    bool viewed = has_view(VIEW_POSITIONS_Q) && has_view(VIEW_POSITIONS_K);
+    int p = viewed ? position_q(b, a, q_offset) : int(a) + q_offset;
+    int k = viewed ? position_k(b, j) : int(j);
+    return k > p ? int(min(uint(k) - uint(p), 0x7fffffffu))
+                 : -int(min(uint(p) - uint(k), 0x7fffffffu));
+}
+
 // The distance of two ints may need 32 bits without a sign.
 bool position_visible(int pos_q, int pos_k)
 {

@@ -6,6 +6,7 @@
 //   row = base + step f(|d|), by the side of d
 //   f(a) = a below `exact`, else exact - 1 + the number of edges up to a
 
+RHUMB_READ_VIEW(table, VIEW_TABLE)
 layout(constant_id = SPEC_TERMS) const uint TERMS = 0u;
 
 #define NO_ROW (-1)
@@ -34,6 +35,12 @@ uint edges_up_to(uint a)
     return low;
 }
 
+// delta as tables see it: it changes sign for the second half of the batch where the scheme says so.
+int table_distance(uint b, int delta)
+{
+    return has_flag(TERM_FLAG_FLIP_HALF) && 2u * b >= push.batch ? -delta : delta;
+}
+
 int row_of(int delta)
 {
     if (delta < constants.none_below || delta > constants.none_above)
@@ -59,4 +66,15 @@ float slope_bias(uint h, int delta, int j, int pos_k, int k_length)
     case SLOPE_BY_POSITION: return slope.x * float(pos_k);
     }
     return delta > 0 ? -slope.y * float(delta) : slope.x * float(delta);
+}
+
+// b of one head for a row and a key: `row` of TABLE, times `gate` of the query row, and the slope.
+float scalar_bias(uint h, int row, float gate, int delta, int j, int pos_k, int k_length)
+{
+    float b = 0.0;
+    if (has_term(TERM_TABLE) && row != NO_ROW)
+        b = constants.bias_scale * table_load(table_at(0u, 0u, uint(row)) + h) * gate;
+    if (has_term(TERM_SLOPE))
+        b += slope_bias(h, delta, j, pos_k, k_length);
+    return b;
 }

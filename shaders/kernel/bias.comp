@@ -1,0 +1,89 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// BIAS: O[b, h, a, j] = b_h[rho(i, j)], the part of a relative scheme's logits that is free of q and k
+// (spec of each scheme: rhumb_schemes.h).
+//
+//   delta = pos_k - pos_q of POSITIONS_Q[a] and POSITIONS_K[j] where both are there, else of
+//   a + q_offset and j
+//   b_h = bias_scale TABLE[row(delta)][h] + slope_h delta
+//   windows: TABLE[row of the offset inside the window][h] + mask, one window per b
+//
+// O [B, H, Lq, Lk], B = 1 but for shifted windows. The kernel is bound by what it writes: an
+// invocation finds the rows of BIAS_KEYS keys once and writes them for BIAS_HEADS heads, as vectors
+// where rows start at multiples of 4 elements. Invocations run over (keys, row, head group, batch),
+// keys fastest.
+#include "rhumb_shared.h"
+#include "lib/io.glsl"
+#include "lib/position.glsl"
+#include "lib/terms.glsl"
+#include "lib/window.glsl"
+
+layout(local_size_x_id = SPEC_WORKGROUP) in;
+
+RHUMB_WRITE_VIEW(o, VIEW_O)
+
+// What the keys of an invocation share over all heads.
+struct Keys {
+    ivec4 row;
+    ivec4 delta;
+    ivec4 j;
+    ivec4 position;
+    vec4 mask;
+};
+
+Keys keys_of(uint b, uint a, uint first, Lengths n)
+{
+    Keys keys;
+    [[unroll]] for (uint i = 0u; i < BIAS_KEYS; i++) {
+        uint j = min(first + i, uint(n.k) - 1u);
+        keys.j[i] = int(j);
+        keys.mask[i] = 0.0;
+        if (has_term(TERM_WINDOW)) {
+            keys.row[i] = window_row(a, j);
+            keys.mask[i] = window_mask(b, a, j);
+            keys.delta[i] = 0;
+            keys.position[i] = 0;
+        } else {
+            keys.position[i] = position_k(0u, j);
+            keys.delta[i] = key_minus_query(0u, a, j, n.q_offset);
+            keys.row[i] = has_term(TERM_TABLE) ? row_of(keys.delta[i]) : NO_ROW;
+        }
+    }
+    return keys;
+}
+
+void main()
+{
+    uint id = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x +
+              gl_LocalInvocationID.x;
+    uint parts = (uint(push.max_k_length) + BIAS_KEYS - 1u) / BIAS_KEYS;
+    uint groups = (constants.heads + BIAS_HEADS - 1u) / BIAS_HEADS;
+    uint first = id % parts * BIAS_KEYS;
+    uint rest = id / parts;
+    uint a = rest % uint(push.max_q_length);
+    rest /= uint(push.max_q_length);
+    uint first_head = rest % groups * BIAS_HEADS;
+    uint b = rest / groups;
+    if (b >= push.batch)
+        return;
+    Lengths n = lengths_of(0u, true, -RHUMB_MAX_LENGTH, id == 0u);
+    if (int(a) >= n.q || int(first) >= n.k)
+        return;
+
+    Keys keys = keys_of(b, a, first, n);
+    uint count = min(uint(BIAS_KEYS), uint(n.k) - first);
+    uint last_head = min(first_head + BIAS_HEADS, constants.heads);
+    [[dont_unroll]] for (uint h = first_head; h < last_head; h++) {
+        vec4 v;
+        [[unroll]] for (uint i = 0u; i < BIAS_KEYS; i++)
+            v[i] = scalar_bias(h, keys.row[i], 1.0, keys.delta[i], keys.j[i], keys.position[i], n.k) +
+                   keys.mask[i];
+        v *= has_flag(TERM_FLAG_BIAS_IN_SCALE) ? constants.scale : 1.0;
+        uint e = o_at(b, h, a) + first;
+        if (ALIGNED != 0u && count == BIAS_KEYS)
+            o_store4_aligned(e, v);
+        else
+            o_store4(e, v, count);
+    }
+}

@@ -1,0 +1,172 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// The second stage of unfused attention: O = sum_j P_j (v_j + V[rho_j]), P = softmax of the logits
+// in WORKSPACE over the visible keys.
+//
+//   V [B, Hkv, Lk, DV], O [B, H, Lq, DV]; DV at run time.
+//
+// A work group owns one row. It finds the largest visible logit, then walks blocks of
+// GENERIC_INVOCATIONS keys: one lane a key for the weights, one lane a channel, up to CHANNELS of
+// them, for the values.
+#include "rhumb_shared.h"
+#include "lib/io.glsl"
+#include "lib/position.glsl"
+#include "lib/trig.glsl"
+#include "lib/terms.glsl"
+#include "lib/window.glsl"
+#include "lib/rows.glsl"
+#include "lib/unfused.glsl"
+
+layout(local_size_x = GENERIC_INVOCATIONS) in;
+
+RHUMB_READ_VIEW(q, VIEW_Q)
+RHUMB_READ_VIEW(v, VIEW_V)
+RHUMB_READ_VIEW(value_table, VIEW_VALUE_TABLE)
+RHUMB_READ_VIEW(mask, VIEW_MASK)
+RHUMB_READ_VIEW(workspace, VIEW_WORKSPACE)
+RHUMB_WRITE_VIEW(o, VIEW_O)
+#include "lib/staged_rows.glsl" // O, in the first component
+
+const uint CHANNELS = (RHUMB_MAX_HEAD_DIM + GENERIC_INVOCATIONS - 1) / GENERIC_INVOCATIONS;
+
+#define NO_ELEMENT 0xffffffffu
+
+shared float maxima[GENERIC_INVOCATIONS];
+shared float weights[GENERIC_INVOCATIONS];
+shared uint value_first[GENERIC_INVOCATIONS];       // of each key of the block; NO_ELEMENT: none
+shared uint table_first[GENERIC_INVOCATIONS];
+
+Entry entry;
+Lengths len;
+uint head;
+uint row;
+int row_pos;     // INDEX: a + q_offset; POSITION: from the view
+uint logits_at;  // first logit of the row
+
+// MASK's element for a key: whether it hides it, else what is added. By its bits, since a plain
+// device may have no infinities.
+bool mask_hides(uint j, out float added)
+{
+    uint e = mask_at(entry.b, head, row) + ((push.flags & FLAG_MASK_ONE_KEY) != 0u ? 0u : j);
+    uint bits = mask_bits(e);
+    added = mask_load(e);
+    if (mask_dtype == DTYPE_F16)
+        return bits == 0xfbffu || bits == 0xfc00u; // the lowest number, -infinity
+    uint wide = mask_dtype == DTYPE_BF16 ? bits << 16 : bits;
+    return wide >= 0xf149f2cau && wide <= 0xff800000u; // -1e30 to -infinity
+}
+
+// Logit of key j with all masks, LOWEST where it is hidden.
+float masked_logit(uint j)
+{
+    float added = 0.0;
+    int p = constants.mask_order == MASK_ORDER_POSITION ? position_k(entry.b, j) : int(j);
+    bool visible = position_visible(row_pos, p);
+    if (has_view(VIEW_MASK) && visible)
+        visible = !mask_hides(j, added);
+    if (has_term(TERM_WINDOW))
+        added += window_mask(entry.window, row, j);
+    return visible ? workspace_load(logits_at + j) + added : LOWEST;
+}
+
+float largest_logit(uint lane)
+{
+    float largest = LOWEST;
+    for (int j = int(lane); j < len.k; j += GENERIC_INVOCATIONS)
+        largest = max(largest, masked_logit(uint(j)));
+    maxima[lane] = largest;
+    barrier();
+    for (uint half_count = GENERIC_INVOCATIONS / 2u; half_count > 0u; half_count /= 2u) {
+        if (lane < half_count)
+            maxima[lane] = max(maxima[lane], maxima[lane + half_count]);
+        barrier();
+    }
+    return maxima[0];
+}
+
+// Weight and places of key j; nothing where there is no such key.
+void stage_key(uint lane, uint j, float largest)
+{
+    float s = int(j) < len.k ? masked_logit(j) : LOWEST;
+    uint place = token_row(entry, j);
+    weights[lane] = s < HIDDEN_BELOW ? 0.0 : exp(s - largest);
+    value_first[lane] = place == NO_PIXEL
+                            ? NO_ELEMENT
+                            : v_at(entry.b, head / heads_per_kv_head(), place);
+    table_first[lane] = NO_ELEMENT;
+    if (has_term(TERM_VALUE) && int(j) < len.k) {
+        int t = row_of(table_distance(entry.b, key_minus_query(entry.b, row, j, len.q_offset)));
+        if (t != NO_ROW)
+            table_first[lane] = value_table_at(0u, head, uint(t));
+    }
+}
+
+// Sum of P (v + V) over the `count` keys of a block, channel d.
+float sum_values(uint count, uint d)
+{
+    float sum = 0.0;
+    [[dont_unroll]] for (uint c = 0u; c < count; c++) {
+        float x = 0.0;
+        // A hidden key may hold anything, NaN included.
+        if (weights[c] == 0.0)
+            continue;
+        if (value_first[c] != NO_ELEMENT)
+            x = v_load(value_first[c] + d);
+        if (has_term(TERM_VALUE) && table_first[c] != NO_ELEMENT)
+            x += value_table_load(table_first[c] + d);
+        sum += weights[c] * x;
+    }
+    return sum;
+}
+
+void main()
+{
+    uint lane = gl_LocalInvocationID.x;
+    uint id = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    bool exists = id < push.groups;
+    row = push.first_row + (exists ? id % push.row_count : 0u);
+    uint rest = exists ? id / push.row_count : 0u;
+    head = rest % constants.heads;
+    entry = entry_of(rest / constants.heads);
+    len = entry_lengths(entry, lowest_offset(PAIRING), false);
+    exists = exists && int(row) < len.q;
+    // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
+    if (!exists)
+        len.k = 0;
+    row_pos = int(row) + len.q_offset;
+    if (exists && constants.mask_order == MASK_ORDER_POSITION)
+        row_pos = position_q(entry.b, row, len.q_offset);
+    logits_at = workspace_row(workspace_at(0u, 0u, 0u), entry, head, row);
+
+    float largest = largest_logit(lane);
+    float acc[CHANNELS];
+    [[unroll]] for (uint i = 0u; i < CHANNELS; i++)
+        acc[i] = 0.0;
+    float row_sum = 0.0;
+    for (int block = 0; block < len.k; block += GENERIC_INVOCATIONS) {
+        stage_key(lane, uint(block) + lane, largest);
+        barrier();
+        uint count = uint(min(len.k - block, GENERIC_INVOCATIONS));
+        float sum = 0.0;
+        [[dont_unroll]] for (uint c = 0u; c < count; c++)
+            sum += weights[c];
+        row_sum += sum;
+        [[unroll]] for (uint i = 0u; i < CHANNELS; i++) {
+            uint d = lane + i * GENERIC_INVOCATIONS;
+            if (d < constants.value_dim)
+                acc[i] += sum_values(count, d);
+        }
+        barrier();
+    }
+    float norm = row_sum == 0.0 ? 0.0 : 1.0 / row_sum;
+    [[unroll]] for (uint i = 0u; i < CHANNELS; i++) {
+        uint d = lane + i * GENERIC_INVOCATIONS;
+        if (d < constants.value_dim)
+            rows[d] = vec4(acc[i] * norm, 0.0, 0.0, 0.0);
+    }
+    barrier();
+    uint place = token_row(entry, row);
+    if (exists && place != NO_PIXEL)
+        store_row(lane, 0u, o_at(entry.b, head, place), constants.value_dim);
+}

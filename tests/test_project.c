@@ -1,0 +1,694 @@
+/* PROJECT: tables made from embeddings, and Swin V2's network, against sums in double; the chain that
+ * makes Transformer-XL's tables; and what must be refused. */
+#include "harness.h"
+
+#include "reference/reference_absolute.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#define EPSILON 5.9604644775390625e-8 /* 2^-24: one rounding of a float */
+
+typedef struct project_shape {
+    uint32_t rows;
+    uint32_t heads;
+    uint32_t head_dim;
+    uint32_t channels;
+    uint32_t q_length; /* 0: all rows */
+    bool in_out;       /* weight_layout */
+    bool offset;       /* OFFSET is there */
+    bool fold;         /* TABLE_SCALAR and what it is made of */
+    rhumb_dtype x_dtype;
+    rhumb_dtype weight_dtype;
+    rhumb_dtype offset_dtype; /* and of the biases of the fold */
+    rhumb_dtype y_dtype;
+    harness_layout x_layout;
+    harness_layout weight_layout;
+    harness_layout y_layout;
+} project_shape;
+
+typedef struct project_run {
+    harness_tensor x, weight, offset, y, u, w, scalar;
+    gpu_operation op;
+} project_run;
+
+static void describe(const project_shape *s, char *text, size_t size)
+{
+    snprintf(text, size, "%u x %u -> H%u D%u, W %s%s%s, %s %s %s -> %s, %u rows", s->rows,
+             s->channels, s->heads, s->head_dim, s->in_out ? "[K, H, D]" : "[H, D, K]",
+             s->offset ? ", b" : "", s->fold ? ", fold" : "", harness_dtype_name(s->x_dtype),
+             harness_dtype_name(s->weight_dtype), harness_dtype_name(s->offset_dtype),
+             harness_dtype_name(s->y_dtype), s->q_length != 0 ? s->q_length : s->rows);
+}
+
+static void make_vector(const project_shape *s, project_run *run, harness_random *r,
+                        rhumb_view_id id, harness_tensor *t)
+{
+    harness_make_tensor(t, s->offset_dtype, 1, 1, s->heads, s->head_dim, (harness_layout){0});
+    harness_fill_normal(t, r);
+    (void)harness_add(&run->op, id, t, false);
+}
+
+static void make_run(project_run *run, const project_shape *s)
+{
+    harness_random r = {.state = 3 + s->channels + 5 * s->rows};
+    memset(run, 0, sizeof *run);
+    gpu_init_operation(&run->op, RHUMB_OP_PROJECT);
+    run->op.info.heads = s->heads;
+    run->op.info.head_dim = s->head_dim;
+    run->op.info.value_dim = s->channels;
+    run->op.info.max_q_length = s->rows;
+    run->op.info.weight_layout = s->in_out ? RHUMB_WEIGHT_IN_OUT : RHUMB_WEIGHT_OUT_IN;
+    run->op.dispatch.q_length = s->q_length != 0 ? (int32_t)s->q_length : RHUMB_UNSET;
+    harness_make_tensor(&run->x, s->x_dtype, 1, 1, s->rows, s->channels, s->x_layout);
+    if (s->in_out) {
+        harness_make_tensor(&run->weight, s->weight_dtype, 1, s->channels, s->heads, s->head_dim,
+                            s->weight_layout);
+    } else {
+        harness_make_tensor(&run->weight, s->weight_dtype, 1, s->heads, s->head_dim, s->channels,
+                            s->weight_layout);
+    }
+    harness_make_tensor(&run->y, s->y_dtype, 1, s->heads, s->rows, s->head_dim, s->y_layout);
+    harness_fill_normal(&run->x, &r);
+    harness_fill_normal(&run->weight, &r);
+    (void)harness_add(&run->op, RHUMB_VIEW_X, &run->x, false);
+    (void)harness_add(&run->op, RHUMB_VIEW_WEIGHT, &run->weight, false);
+    (void)harness_add(&run->op, RHUMB_VIEW_Y, &run->y, true);
+    if (s->offset) {
+        make_vector(s, run, &r, RHUMB_VIEW_OFFSET, &run->offset);
+    }
+    if (s->fold) {
+        make_vector(s, run, &r, RHUMB_VIEW_CONTENT_BIAS, &run->u);
+        make_vector(s, run, &r, RHUMB_VIEW_POSITION_BIAS, &run->w);
+        harness_make_tensor(&run->scalar, RHUMB_F32, 1, 1, s->rows, s->heads,
+                            (harness_layout){.row_pad = 1, .offset = 2});
+        (void)harness_add(&run->op, RHUMB_VIEW_TABLE_SCALAR, &run->scalar, true);
+    }
+}
+
+static void free_run(project_run *run)
+{
+    harness_free_tensor(&run->x);
+    harness_free_tensor(&run->weight);
+    harness_free_tensor(&run->offset);
+    harness_free_tensor(&run->y);
+    harness_free_tensor(&run->u);
+    harness_free_tensor(&run->w);
+    harness_free_tensor(&run->scalar);
+}
+
+static bool run_device(harness *h, project_run *run, const char *text)
+{
+    h->cases++;
+    if (harness_run(h, &run->op) != RHUMB_OK) {
+        return harness_fail(h, "project: %s: %s", text, run->op.message);
+    }
+    harness_load(&run->y);
+    if (run->scalar.count != 0) {
+        harness_load(&run->scalar);
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Against sums in double. A sum of n products has at most n roundings of products and n of sums, in
+ * any order.
+ */
+static void expect_y(const project_shape *s, const project_run *run, double *want, double *bound)
+{
+    const double roundings = (s->channels + 1.0) * EPSILON;
+    for (uint64_t i = 0; i < run->y.count; i++) {
+        uint64_t c = i % s->head_dim, row = i / s->head_dim % s->rows;
+        uint64_t h = i / s->head_dim / s->rows;
+        double size;
+        want[i] = s->offset ? run->offset.values[h * s->head_dim + c] : 0.0;
+        size = fabs(want[i]);
+        for (uint64_t k = 0; k < s->channels; k++) {
+            uint64_t at = s->in_out ? harness_index(&run->weight, 0, k, h, c)
+                                    : harness_index(&run->weight, 0, h, c, k);
+            double product = run->x.values[row * s->channels + k] * run->weight.values[at];
+            want[i] += product;
+            size += fabs(product);
+        }
+        bound[i] = roundings * size;
+        bound[i] += harness_rounding(s->y_dtype, fabs(want[i]) + bound[i]);
+    }
+}
+
+/* From what the device has stored in Y. */
+static void expect_scalar(const project_shape *s, const project_run *run, double *want,
+                          double *bound)
+{
+    for (uint64_t i = 0; i < run->scalar.count; i++) {
+        uint64_t h = i % s->heads, row = i / s->heads;
+        double size = 0.0;
+        for (uint64_t c = 0; c < s->head_dim; c++) {
+            double product =
+                (run->w.values[h * s->head_dim + c] - run->u.values[h * s->head_dim + c]) *
+                run->y.values[harness_index(&run->y, 0, h, row, c)];
+            want[i] += product;
+            size += fabs(product);
+        }
+        bound[i] = (s->head_dim + 2.0) * EPSILON * size;
+    }
+}
+
+/* Rows beyond q_length hold the canary still. */
+static void check_rest(harness *h, const harness_tensor *t, const bool *beyond, const char *text)
+{
+    harness_tensor blank = *t;
+    blank.memory = harness_alloc(t->bytes, 1);
+    gpu_fill_canary(blank.memory, 0, t->bytes);
+    for (uint64_t i = 0; i < t->count; i++) {
+        uint64_t at = harness_byte(t, i);
+        if (beyond[i] &&
+            memcmp(t->memory + at, blank.memory + at, harness_dtype_size(t->dtype)) != 0) {
+            harness_fail(h, "project: %s: element %llu lies beyond q_length and was written", text,
+                         (unsigned long long)i);
+            break;
+        }
+    }
+    free(blank.memory);
+}
+
+static void compare(harness *h, const project_shape *s, const project_run *run,
+                    const harness_tensor *t, const char *text,
+                    void (*expect)(const project_shape *, const project_run *, double *, double *))
+{
+    double *want = harness_alloc(t->count, sizeof *want);
+    double *bound = harness_alloc(t->count, sizeof *bound);
+    bool *beyond = harness_alloc(t->count, sizeof *beyond);
+    uint32_t length = s->q_length != 0 ? s->q_length : s->rows;
+    expect(s, run, want, bound);
+    for (uint64_t i = 0; i < t->count; i++) {
+        beyond[i] = i / t->shape[3] % t->shape[2] >= length;
+    }
+    if (harness_compare(h, "project", text, t, want, bound, beyond)) {
+        check_rest(h, t, beyond, text);
+    }
+    free(want);
+    free(bound);
+    free(beyond);
+}
+
+static void run_shape(harness *h, const project_shape *s)
+{
+    char text[192];
+    project_run run;
+    describe(s, text, sizeof text);
+    make_run(&run, s);
+    if (run_device(h, &run, text)) {
+        compare(h, s, &run, &run.y, text, expect_y);
+        if (s->fold) {
+            compare(h, s, &run, &run.scalar, text, expect_scalar);
+        }
+    }
+    free_run(&run);
+}
+
+#define ROWS .rows
+#define HEADS .heads
+#define DIM .head_dim
+#define CHANNELS .channels
+#define IN_OUT .in_out = true
+#define OFFSET .offset = true
+#define FOLD .fold = true
+#define STORED(x, w, b, y)                                                                         \
+    .x_dtype = RHUMB_##x, .weight_dtype = RHUMB_##w, .offset_dtype = RHUMB_##b,                    \
+    .y_dtype = RHUMB_##y
+#define ODD {.row_pad = 5, .offset = 3}
+#define EVEN {.row_pad = 4, .offset = 8}
+#define BY_ROWS {.by_rows = true, .row_pad = 3, .offset = 1}
+
+static const project_shape table[] = {
+    {ROWS = 1, HEADS = 1, DIM = 1, CHANNELS = 2},
+    {ROWS = 1, HEADS = 1, DIM = 64, CHANNELS = 1024, OFFSET},
+    {ROWS = 7, HEADS = 3, DIM = 41, CHANNELS = 410},
+    {ROWS = 7, HEADS = 3, DIM = 41, CHANNELS = 410, IN_OUT},
+    {ROWS = 131, HEADS = 12, DIM = 64, CHANNELS = 64, OFFSET},
+    {ROWS = 131, HEADS = 12, DIM = 64, CHANNELS = 64, IN_OUT, OFFSET},
+    {ROWS = 131, HEADS = 3, DIM = 1, CHANNELS = 2, OFFSET},
+    {ROWS = 131, HEADS = 3, DIM = 1, CHANNELS = 2, IN_OUT},
+    {ROWS = 7, HEADS = 12, DIM = 64, CHANNELS = 1024},
+    {ROWS = 7, HEADS = 12, DIM = 64, CHANNELS = 1024, IN_OUT},
+    {ROWS = 5, HEADS = 1, DIM = 576, CHANNELS = 37, OFFSET},
+    {ROWS = 2, HEADS = 1, DIM = 3, CHANNELS = 32768},
+    {ROWS = 2, HEADS = 1, DIM = 3, CHANNELS = 1},
+    {ROWS = 4, HEADS = 1, DIM = 5, CHANNELS = 3, IN_OUT},
+    /* fewer rows than there are */
+    {ROWS = 131, HEADS = 3, DIM = 41, CHANNELS = 64, .q_length = 7},
+    {ROWS = 131, HEADS = 3, DIM = 41, CHANNELS = 64, .q_length = 1, IN_OUT, FOLD},
+    {ROWS = 7, HEADS = 3, DIM = 5, CHANNELS = 8, .q_length = 6, STORED(F16, F16, F16, F16)},
+    /* the scalar beside the table */
+    {ROWS = 7, HEADS = 3, DIM = 41, CHANNELS = 410, FOLD},
+    {ROWS = 131, HEADS = 12, DIM = 64, CHANNELS = 64, OFFSET, FOLD},
+    {ROWS = 131, HEADS = 1, DIM = 1, CHANNELS = 2, FOLD},
+    {ROWS = 7, HEADS = 3, DIM = 41, CHANNELS = 64, FOLD, IN_OUT, STORED(F16, BF16, F16, BF16)},
+    {ROWS = 7, HEADS = 3, DIM = 64, CHANNELS = 64, FOLD, STORED(F32, F16, F32, F16),
+     .y_layout = BY_ROWS},
+    /* dtypes; 16-bit rows that share words */
+    {ROWS = 7, HEADS = 3, DIM = 41, CHANNELS = 410, OFFSET, STORED(F16, F16, F16, F16)},
+    {ROWS = 7, HEADS = 3, DIM = 41, CHANNELS = 410, OFFSET, STORED(BF16, BF16, BF16, BF16)},
+    {ROWS = 7, HEADS = 3, DIM = 41, CHANNELS = 410, OFFSET, STORED(F32, F16, BF16, F32)},
+    {ROWS = 7, HEADS = 3, DIM = 64, CHANNELS = 64, OFFSET, STORED(F16, F32, F32, BF16)},
+    {ROWS = 7, HEADS = 3, DIM = 64, CHANNELS = 64, IN_OUT, OFFSET, STORED(BF16, F16, F16, F16)},
+    {ROWS = 7, HEADS = 3, DIM = 1, CHANNELS = 7, STORED(F16, F16, F16, F16), .y_layout = ODD},
+    /* strides and offsets: vector accesses, and not */
+    {ROWS = 7, HEADS = 3, DIM = 64, CHANNELS = 64, OFFSET, .x_layout = EVEN, .weight_layout = EVEN,
+     .y_layout = ODD},
+    {ROWS = 7, HEADS = 3, DIM = 64, CHANNELS = 64, OFFSET, .x_layout = ODD, .weight_layout = EVEN},
+    {ROWS = 7, HEADS = 3, DIM = 64, CHANNELS = 66, .x_layout = {.row_pad = 2},
+     .weight_layout = {.row_pad = 6}},
+    {ROWS = 7, HEADS = 3, DIM = 64, CHANNELS = 64, .x_layout = EVEN, .weight_layout = ODD,
+     .y_layout = BY_ROWS, STORED(F16, F16, F16, F16)},
+    {ROWS = 7, HEADS = 3, DIM = 41, CHANNELS = 64, IN_OUT, .x_layout = ODD,
+     .weight_layout = BY_ROWS, .y_layout = BY_ROWS, STORED(BF16, F16, F32, BF16)},
+};
+
+/* ------------------------------------------------------------------------------------------------
+ * Transformer-XL: rows of sinusoids, one for each distance, through W_r
+ */
+
+/* Field test 17: two rows after one of memory, with the published numbers. The table is its own
+ * embedding, since W is the identity; the fold stands for the position bias. */
+static void check_published_logits(harness *h)
+{
+    static const double rows[6] = {1, 0, 0, 1, 1, 1}, identity[4] = {1, 0, 0, 1};
+    static const double u[2] = {0.5, -0.5}, w[2] = {0.25, 0.75};
+    static const double q[2][2] = {{1, 2}, {3, -1}}, k[3][2] = {{1, 0}, {0, 1}, {1, 1}};
+    static const double want[2][3] = {{3.005204, 1.944544, 0}, {4.596194, -1.237437, 3.712311}};
+    const project_shape s = {ROWS = 3, HEADS = 1, DIM = 2, CHANNELS = 2, FOLD};
+    project_run run;
+    make_run(&run, &s);
+    memcpy(run.x.values, rows, sizeof rows);
+    memcpy(run.weight.values, identity, sizeof identity);
+    memcpy(run.u.values, u, sizeof u);
+    memcpy(run.w.values, w, sizeof w);
+    harness_store(&run.x);
+    harness_store(&run.weight);
+    harness_store(&run.u);
+    harness_store(&run.w);
+    if (run_device(h, &run, "field test")) {
+        for (uint32_t a = 0; a < 2; a++) {
+            for (uint32_t j = 0; j <= a + 1; j++) {
+                uint32_t distance = a + 1 - j;
+                double logit = run.scalar.values[distance];
+                for (uint32_t d = 0; d < 2; d++) {
+                    logit += (q[a][d] + u[d]) * (k[j][d] + run.y.values[2 * distance + d]);
+                }
+                logit /= sqrt(2.0);
+                if (!(fabs(logit - want[a][j]) <= 1e-6)) {
+                    harness_fail(h, "transformer_xl: row %u, key %u: got %.9g, want %.9g", a, j,
+                                 logit, want[a][j]);
+                }
+            }
+        }
+    }
+    free_run(&run);
+}
+
+/* Sines, then cosines, of distances 0 to rows - 1. */
+static void store_sinusoids(harness_tensor *x)
+{
+    uint64_t half = x->shape[3] / 2;
+    for (uint64_t i = 0; i < x->count; i++) {
+        uint64_t c = i % x->shape[3], row = i / x->shape[3];
+        double angle = (double)row * pow(10000.0, -(double)(c % half) / (double)half);
+        x->values[i] = c < half ? sin(angle) : cos(angle);
+    }
+    harness_store(x);
+}
+
+/* (q + u) . A + R is (q + w) . (W_r s) for the sinusoid s of each distance, all in double from the
+ * weights on: the bound is that of the two sums, met by a query of ones. */
+static void check_chain(harness *h)
+{
+    const project_shape s = {ROWS = 37, HEADS = 3, DIM = 41, CHANNELS = 410, FOLD};
+    project_run run;
+    make_run(&run, &s);
+    store_sinusoids(&run.x);
+    if (run_device(h, &run, "sinusoids")) {
+        for (uint32_t i = 0; i < s.rows * s.heads; i++) {
+            uint32_t row = i / s.heads, head = i % s.heads;
+            double got = run.scalar.values[i], want = 0.0, bound = 0.0;
+            for (uint32_t d = 0; d < s.head_dim; d++) {
+                double u = run.u.values[head * s.head_dim + d];
+                double w = run.w.values[head * s.head_dim + d], a = 0.0, size = 0.0;
+                for (uint32_t c = 0; c < s.channels; c++) {
+                    double product =
+                        run.x.values[row * s.channels + c] *
+                        run.weight.values[harness_index(&run.weight, 0, head, d, c)];
+                    a += product;
+                    size += fabs(product);
+                }
+                got += (1.0 + u) * run.y.values[harness_index(&run.y, 0, head, row, d)];
+                want += (1.0 + w) * a;
+                bound += (fabs(1.0 + u) + fabs(w - u)) * (s.channels + 1.0) * EPSILON * size +
+                         fabs(w - u) * (s.head_dim + 2.0) * EPSILON * fabs(a);
+            }
+            if (!(fabs(got - want) <= bound)) {
+                harness_fail(h, "transformer_xl: row %u, head %u: got %.9g, want %.9g, bound %.3g",
+                             row, head, got, want, bound);
+            }
+        }
+    }
+    free_run(&run);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Swin V2's network
+ */
+typedef struct network_shape {
+    uint32_t window[2];
+    uint32_t pretrained[2];
+    uint32_t heads;
+    uint32_t hidden;
+    double gain; /* 0: 16 */
+    rhumb_dtype dtype;
+    rhumb_dtype out_dtype;
+    harness_layout layout;
+} network_shape;
+
+typedef struct network_run {
+    rhumb_swin_v2 swin;
+    harness_tensor w1, b1, w2, y;
+    gpu_operation op;
+} network_run;
+
+static void make_network(network_run *run, const network_shape *s)
+{
+    harness_random r = {.state = 5 + s->hidden};
+    uint32_t rows = (2 * s->window[0] - 1) * (2 * s->window[1] - 1);
+    memset(run, 0, sizeof *run);
+    rhumb_init_swin_v2(&run->swin);
+    memcpy(run->swin.window, s->window, sizeof s->window);
+    memcpy(run->swin.pretrained_window, s->pretrained, sizeof s->pretrained);
+    run->swin.hidden = s->hidden;
+    run->swin.bias_gain = s->gain != 0.0 ? s->gain : 16.0;
+    gpu_init_operation(&run->op, RHUMB_OP_PROJECT);
+    run->op.info.scheme = &run->swin;
+    run->op.info.heads = s->heads;
+    run->op.info.head_dim = 1;
+    run->op.info.max_q_length = 1;
+    harness_make_tensor(&run->w1, s->dtype, 1, 1, s->hidden, 2, s->layout);
+    harness_make_tensor(&run->b1, s->dtype, 1, 1, 1, s->hidden, s->layout);
+    harness_make_tensor(&run->w2, s->dtype, 1, 1, s->heads, s->hidden, s->layout);
+    harness_make_tensor(&run->y, s->out_dtype, 1, 1, rows, s->heads, s->layout);
+    harness_fill_normal(&run->w1, &r);
+    harness_fill_normal(&run->b1, &r);
+    for (uint64_t i = 0; i < run->w2.count; i++) {
+        run->w2.values[i] = harness_normal(&r) / sqrt(s->hidden);
+    }
+    harness_store(&run->w2);
+    (void)harness_add(&run->op, RHUMB_VIEW_X, &run->w1, false);
+    (void)harness_add(&run->op, RHUMB_VIEW_OFFSET, &run->b1, false);
+    (void)harness_add(&run->op, RHUMB_VIEW_WEIGHT, &run->w2, false);
+    (void)harness_add(&run->op, RHUMB_VIEW_Y, &run->y, true);
+}
+
+static void free_network(network_run *run)
+{
+    harness_free_tensor(&run->w1);
+    harness_free_tensor(&run->b1);
+    harness_free_tensor(&run->w2);
+    harness_free_tensor(&run->y);
+}
+
+/* Vulkan grants log2 3 ulp, and 2^-21 absolute between 0.5 and 2; its argument has 3 roundings. */
+static double coordinate_error(double c)
+{
+    double logarithm = fabs(3.0 * c);
+    return (fmax(8.0 * EPSILON, 6.0 * EPSILON * logarithm) + 3.0 * 1.4427 * EPSILON) / 3.0 +
+           2.0 * EPSILON * fabs(c);
+}
+
+/* What the errors of coordinates, units and the sum do to gain * sigmoid, whose slope is at most
+ * gain/4; Vulkan grants exp2(x) 3 + 2 |x| ulp. */
+static double network_bound(const network_shape *s, const network_run *run, const double c[2],
+                            uint32_t head, double value)
+{
+    double size = 0.0, error = 0.0, gain = fabs(run->swin.bias_gain);
+    for (uint32_t k = 0; k < s->hidden; k++) {
+        const double *w1 = run->w1.values + 2 * (uint64_t)k;
+        double w2 = fabs(run->w2.values[(uint64_t)head * s->hidden + k]);
+        double unit = fabs(w1[0] * c[0]) + fabs(w1[1] * c[1]) + fabs(run->b1.values[k]);
+        error += w2 * (fabs(w1[0]) * coordinate_error(c[0]) +
+                       fabs(w1[1]) * coordinate_error(c[1]) + 4.0 * EPSILON * unit);
+        size += w2 * unit;
+    }
+    error += (s->hidden + 1.0) * EPSILON * size;
+    error += 2.0 * EPSILON * (3.0 + 3.0 * size);
+    error = gain * error / 4.0 + 4.0 * EPSILON * fabs(value);
+    return error + harness_rounding(s->out_dtype, fabs(value) + error);
+}
+
+static void run_network(harness *h, const network_shape *s)
+{
+    char text[128];
+    network_run run;
+    ref_window window = {.size = {s->window[0], s->window[1]}};
+    make_network(&run, s);
+    uint32_t rows = ref_window_rows(&window);
+    double *c = harness_alloc(2 * (size_t)rows, sizeof *c);
+    double *want = harness_alloc(run.y.count, sizeof *want);
+    double *bound = harness_alloc(run.y.count, sizeof *bound);
+    snprintf(text, sizeof text, "window %ux%u from %ux%u, H%u, %u units, %s -> %s", s->window[0],
+             s->window[1], s->pretrained[0], s->pretrained[1], s->heads, s->hidden,
+             harness_dtype_name(s->dtype), harness_dtype_name(s->out_dtype));
+    cr_assert_eq(ref_window_coordinates(&window, s->pretrained, c), 0);
+    cr_assert_eq(ref_window_mlp(rows, s->hidden, s->heads, c, run.w1.values, run.b1.values,
+                                run.w2.values, run.swin.bias_gain, want),
+                 0);
+    for (uint64_t i = 0; i < run.y.count; i++) {
+        bound[i] = network_bound(s, &run, c + i / s->heads * 2, (uint32_t)(i % s->heads), want[i]);
+    }
+    h->cases++;
+    if (harness_run(h, &run.op) != RHUMB_OK) {
+        harness_fail(h, "swin_v2: %s: %s", text, run.op.message);
+    } else {
+        harness_load(&run.y);
+        (void)harness_compare(h, "swin_v2", text, &run.y, want, bound, NULL);
+        if (run.op.properties.table_rows != rows || run.op.properties.table_zero != rows / 2) {
+            harness_fail(h, "swin_v2: %s: %u rows, zero %u", text, run.op.properties.table_rows,
+                         run.op.properties.table_zero);
+        }
+    }
+    free(c);
+    free(want);
+    free(bound);
+    free_network(&run);
+}
+
+static const network_shape networks[] = {
+    {.window = {1, 1}, .heads = 1, .hidden = 16},
+    {.window = {1, 7}, .heads = 3, .hidden = 16},
+    {.window = {7, 7}, .heads = 3, .hidden = 16},
+    {.window = {7, 7}, .heads = 32, .hidden = 512},
+    {.window = {8, 8}, .pretrained = {4, 6}, .heads = 3, .hidden = 512},
+    {.window = {8, 8}, .pretrained = {4, 6}, .heads = 1, .hidden = 16, .gain = -3.5},
+    {.window = {1, 5}, .pretrained = {4, 6}, .heads = 2, .hidden = 1},
+    {.window = {5, 3}, .heads = 3, .hidden = 17, .dtype = RHUMB_F16, .out_dtype = RHUMB_F16},
+    {.window = {5, 3}, .heads = 3, .hidden = 17, .dtype = RHUMB_BF16, .out_dtype = RHUMB_F32},
+    {.window = {5, 3}, .heads = 3, .hidden = 17, .out_dtype = RHUMB_BF16,
+     .layout = {.row_pad = 3, .offset = 1}},
+};
+
+static void run_profile(harness_profile profile)
+{
+    harness h;
+    harness_open(&h, profile);
+    for (size_t i = 0; i < COUNT(table); i++) {
+        run_shape(&h, &table[i]);
+    }
+    check_published_logits(&h);
+    check_chain(&h);
+    for (size_t i = 0; i < COUNT(networks); i++) {
+        run_network(&h, &networks[i]);
+    }
+    harness_close(&h);
+}
+
+Test(project, lavapipe_agrees_with_sums_in_double)
+{
+    run_profile(HARNESS_LAVAPIPE);
+}
+
+Test(project, the_floor_agrees_with_sums_in_double)
+{
+    run_profile(HARNESS_LAVAPIPE_FLOOR);
+}
+
+Test(project, swiftshader_agrees_with_sums_in_double)
+{
+    run_profile(HARNESS_SWIFTSHADER);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Bad input
+ */
+typedef struct attempt {
+    const char *name;
+    rhumb_result code;
+    const char *start;
+    const char *found;
+    void (*change)(gpu_operation *op, rhumb_swin_v2 *swin);
+} attempt;
+
+static gpu_tensor *tensor_of(gpu_operation *op, rhumb_view_id id)
+{
+    uint32_t i = 0;
+    while (i + 1 < op->tensor_count && op->tensors[i].id != id) {
+        i++;
+    }
+    return &op->tensors[i];
+}
+
+static void drop(gpu_operation *op, rhumb_view_id id)
+{
+    *tensor_of(op, id) = op->tensors[op->tensor_count - 1];
+    op->tensor_count--;
+}
+
+#define VIEW(id) tensor_of(op, RHUMB_VIEW_##id)
+#define NOT_A_NUMBER ((double)NAN)
+
+/* X(name, change, code, start of the line, a part of it). Good: X [7, 8], W [3, 4, 8], b, the fold. */
+#define PROJECT_ROWS_OF(X)                                                                         \
+    X(no_heads, op->info.heads = 0, ARGUMENT, "project: heads: ", "found 0")                       \
+    X(no_head_size, op->info.head_dim = 0, ARGUMENT, "project: head_dim: ", "found 0")             \
+    X(head_too_large, op->info.head_dim = 577, ARGUMENT, "project: head_dim: ", "found 577")       \
+    X(no_channels, op->info.value_dim = 0, ARGUMENT, "project: value_dim: ", "found 0")            \
+    X(channels_too_many, op->info.value_dim = 32769, ARGUMENT, "project: value_dim: ", "32769")    \
+    X(no_rows, op->info.max_q_length = 0, ARGUMENT, "project: max_q_length: ", "found 0")          \
+    X(unknown_layout, op->info.weight_layout = (rhumb_weight_layout)2, ARGUMENT,                   \
+      "project: weight_layout: ", "found 2")                                                       \
+    X(other_layout, op->info.weight_layout = RHUMB_WEIGHT_IN_OUT, ARGUMENT,                        \
+      "project: shape of K ", "wanted exactly 8 in shape[1], found 3")                             \
+    X(unknown_variant, op->info.variant = RHUMB_VARIANT_DECODE, UNSUPPORTED, "project: variant: ", \
+      "found 3")                                                                                   \
+    X(rotary, op->info.rotary = swin, ARGUMENT, "project: rotary: ", "NULL")                       \
+    X(no_table_scalar, drop(op, RHUMB_VIEW_TABLE_SCALAR), ARGUMENT,                                \
+      "project: views: wanted all or none of TABLE_SCALAR", "found views")                         \
+    X(no_content_bias, drop(op, RHUMB_VIEW_CONTENT_BIAS), ARGUMENT,                                \
+      "project: views: wanted all or none of TABLE_SCALAR", "found views")                         \
+    X(no_position_bias, drop(op, RHUMB_VIEW_POSITION_BIAS), ARGUMENT,                              \
+      "project: views: wanted all or none of TABLE_SCALAR", "found views")                         \
+    X(no_weight, drop(op, RHUMB_VIEW_WEIGHT), ARGUMENT, "project: views: wanted K", "none")        \
+    X(scalar_in_half, VIEW(TABLE_SCALAR)->dtype = RHUMB_F16, ARGUMENT,                             \
+      "project: dtype of TABLE_SCALAR: wanted f32", "f16")                                         \
+    X(integer_weight, VIEW(WEIGHT)->dtype = RHUMB_I32, ARGUMENT, "project: dtype of K", "i32")     \
+    X(embedding_of_other_channels, VIEW(Q)->shape[3] = 7, ARGUMENT, "project: shape of Q ",        \
+      "wanted exactly 8")                                                                          \
+    X(weight_of_other_heads, VIEW(WEIGHT)->shape[1] = 2, ARGUMENT, "project: shape of K ",         \
+      "wanted exactly 3")                                                                          \
+    X(offset_of_other_heads, VIEW(OFFSET)->shape[2] = 2, ARGUMENT, "project: shape of V ",         \
+      "wanted exactly 3")                                                                          \
+    X(result_of_other_rows, VIEW(Y)->shape[2] = 6, ARGUMENT, "project: shape of O ",               \
+      "wanted exactly 7")                                                                          \
+    X(scalar_of_other_rows, VIEW(TABLE_SCALAR)->shape[2] = 6, ARGUMENT,                            \
+      "project: shape of TABLE_SCALAR ", "wanted exactly 7")                                       \
+    X(bias_of_other_size, VIEW(POSITION_BIAS)->shape[3] = 3, ARGUMENT,                             \
+      "project: shape of POSITION_BIAS ", "wanted exactly 4")                                      \
+    X(more_rows_than_planned, op->info.max_q_length = 6, LIMIT, "project: q_length: ", "found 7")  \
+    X(length_beyond_the_views, op->dispatch.q_length = 8, LIMIT, "project: q_length: ", "found 8") \
+    X(negative_length, op->dispatch.q_length = -1, ARGUMENT, "project: q_length: ", "found -1")    \
+    X(causal, op->dispatch.causal = 1, ARGUMENT, "project: causal", "1")                           \
+    X(length_of_keys, op->dispatch.k_length = 7, ARGUMENT, "project: causal", "7")                 \
+    X(offset_of_rows, op->dispatch.q_offset = 1, ARGUMENT, "project: q_length, q_offset", "1")     \
+    X(inverse, op->dispatch.inverse = 1, ARGUMENT, "project: q_length, q_offset, inverse", "1")    \
+    X(scheme_without_a_network, op->info.scheme = &alibi, ARGUMENT, "project: scheme: ",           \
+      "type 1013")                                                                                 \
+    X(network_with_a_fold, op->info.scheme = swin, ARGUMENT, "project: views: swin_v2", "found")
+
+#define NETWORK_ROWS_OF(X)                                                                         \
+    X(no_window, swin->window[0] = 0, ARGUMENT, "swin_v2: window: ", "found 0 x 5")                \
+    X(window_too_large, swin->window[1] = 16385, ARGUMENT, "swin_v2: window: ", "16385")           \
+    X(pretrained_by_one, (swin->pretrained_window[0] = 8, swin->pretrained_window[1] = 1),         \
+      ARGUMENT, "swin_v2: pretrained_window: ", "found 8 x 1")                                     \
+    X(pretrained_on_one_side, swin->pretrained_window[0] = 8, ARGUMENT,                            \
+      "swin_v2: pretrained_window: ", "found 8 x 0")                                               \
+    X(no_units, swin->hidden = 0, ARGUMENT, "swin_v2: hidden: ", "found 0")                        \
+    X(units_too_many, swin->hidden = 32769, ARGUMENT, "swin_v2: hidden: ", "found 32769")          \
+    X(gain_is_nan, swin->bias_gain = NOT_A_NUMBER, ARGUMENT, "swin_v2: bias_gain: ", "nan")        \
+    X(swin_too_large, swin->struct_size += 8, VERSION, "swin_v2: ", "struct_size")                 \
+    X(weights_the_other_way, op->info.weight_layout = RHUMB_WEIGHT_IN_OUT, ARGUMENT,               \
+      "project: weight_layout: ", "IN_OUT")                                                        \
+    X(no_offset, drop(op, RHUMB_VIEW_OFFSET), ARGUMENT, "project: views: swin_v2", "OFFSET")       \
+    X(first_layer_of_one_input, VIEW(Q)->shape[3] = 1, ARGUMENT, "project: shape of Q ",        \
+      "wanted exactly 2")                                                                          \
+    X(first_layer_of_other_units, VIEW(Q)->shape[2] = 15, ARGUMENT, "project: shape of Q ",        \
+      "wanted exactly 16")                                                                         \
+    X(offset_of_other_units, VIEW(OFFSET)->shape[3] = 15, ARGUMENT, "project: shape of V ",        \
+      "wanted exactly 16")                                                                         \
+    X(second_layer_of_other_heads, VIEW(WEIGHT)->shape[2] = 2, ARGUMENT, "project: shape of K ",   \
+      "wanted exactly 3")                                                                          \
+    X(table_of_other_rows, VIEW(Y)->shape[2] = 44, ARGUMENT, "project: shape of O ",               \
+      "wanted exactly 45")                                                                         \
+    X(length_of_rows, op->dispatch.q_length = 45, ARGUMENT, "project: q_length", "45")
+
+static rhumb_alibi alibi;
+
+#define DEFINE(name, act, code, start, found)                                                      \
+    static void bad_##name(gpu_operation *op, rhumb_swin_v2 *swin)                                 \
+    {                                                                                              \
+        (void)op;                                                                                  \
+        (void)swin;                                                                                \
+        act;                                                                                       \
+    }
+#define ROW(name, act, code, start, found) {#name, RHUMB_ERROR_##code, start, found, bad_##name},
+
+PROJECT_ROWS_OF(DEFINE)
+NETWORK_ROWS_OF(DEFINE)
+
+static const attempt bad_projections[] = {PROJECT_ROWS_OF(ROW)};
+static const attempt bad_networks[] = {NETWORK_ROWS_OF(ROW)};
+
+static void run_attempt(harness *h, const attempt *a, gpu_operation *op, rhumb_swin_v2 *swin,
+                        const harness_tensor *y)
+{
+    a->change(op, swin);
+    h->cases++;
+    rhumb_result code = gpu_run_operation(h->g, op);
+    if (code != a->code) {
+        harness_fail(h, "%s: wanted %s, got %s: %s", a->name, rhumb_result_name(a->code),
+                     rhumb_result_name(code), op->message);
+    } else if (strncmp(op->message, a->start, strlen(a->start)) != 0 ||
+               strstr(op->message, a->found) == NULL || strchr(op->message, '\n') != NULL) {
+        harness_fail(h, "%s: wanted \"%s ... %s\", got \"%s\"", a->name, a->start, a->found,
+                     op->message);
+    }
+    if (gpu_find_broken_canary(y->memory, 0, y->bytes) != y->bytes) {
+        harness_fail(h, "%s: something was written", a->name);
+    }
+}
+
+Test(project, bad_input_is_refused_with_its_numbers_and_writes_nothing)
+{
+    static const project_shape good = {ROWS = 7, HEADS = 3, DIM = 4, CHANNELS = 8, OFFSET, FOLD};
+    static const network_shape network = {.window = {3, 5}, .heads = 3, .hidden = 16};
+    harness h;
+    rhumb_swin_v2 swin;
+    rhumb_init_swin_v2(&swin);
+    swin.window[0] = swin.window[1] = 3;
+    rhumb_init_alibi(&alibi);
+    harness_open(&h, HARNESS_LAVAPIPE);
+    run_shape(&h, &good);
+    run_network(&h, &network);
+    for (size_t i = 0; i < COUNT(bad_projections); i++) {
+        project_run run;
+        make_run(&run, &good);
+        run_attempt(&h, &bad_projections[i], &run.op, &swin, &run.y);
+        free_run(&run);
+    }
+    for (size_t i = 0; i < COUNT(bad_networks); i++) {
+        network_run run;
+        make_network(&run, &network);
+        run_attempt(&h, &bad_networks[i], &run.op, &run.swin, &run.y);
+        free_network(&run);
+    }
+    harness_close(&h);
+}
