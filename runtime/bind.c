@@ -398,25 +398,27 @@ static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
             RHUMB_TRY(check_distinct(b, id));
     RHUMB_TRY(check_pairs(b));
     RHUMB_TRY(fill_slots(b, bindings));
-    bool fast = b->plan->resolved.has_fast && rows_aligned(b, bindings);
-    if (!fast && b->plan->resolved.aligned_only)
+    const rhumb_resolved *r = &b->plan->resolved;
+    bool aligned = rows_aligned(b, bindings);
+    bool by_address = aligned && r->has_by_address && all_addressed(b);
+    bool fast = aligned && r->has_fast && !by_address;
+    if (!aligned && r->aligned_only)
         return rhumb_fail(
             context, RHUMB_ERROR_UNSUPPORTED,
             "%s: wanted rows that start at multiples of 4 elements, as the form for any alignment "
             "was wrong in the self-test, found others",
             b->op);
-    if (!fast && b->plan->resolved.has_fast)
+    if (!aligned && r->has_fast)
         rhumb_log(
             context, RHUMB_LOG_INFO,
             "%s: some row starts at no multiple of 4 elements: the form for any alignment is used",
             b->plan->name);
-    uint32_t index = fast ? RHUMB_FAST_ALIGNMENT : RHUMB_ANY_ALIGNMENT;
-    if (fast && b->plan->resolved.has_by_address && all_addressed(b)) {
-        index = RHUMB_BY_ADDRESS;
-        bindings->by_head = true;
-    }
+    uint32_t index = by_address ? RHUMB_BY_ADDRESS
+                     : fast     ? RHUMB_FAST_ALIGNMENT
+                                : RHUMB_ANY_ALIGNMENT;
+    bindings->by_head = by_address;
     bindings->pipeline = b->plan->pipelines[index]->pipeline;
-    if (b->plan->resolved.has_second)
+    if (r->has_second && !by_address)
         bindings->second = b->plan->pipelines[RHUMB_SECOND_STAGE]->pipeline;
     bindings->rows_per_group = b->plan->resolved.rows_per_group[index];
     return create_set(bindings, b, info);

@@ -194,6 +194,8 @@ typedef struct rhumb_terms {
     uint32_t reach_past;             /* largest distances to the past and to the future that there */
     uint32_t reach_future;           /*   are rows for; a record that asks for more is refused.
                                         UINT32_MAX: any */
+    int32_t near_low;                /* rows are the same for all distances up to near_low, */
+    int32_t near_high;               /*   and for all from near_high on */
     bool flip_half;                  /* delta changes sign for the second half of the batch */
     bool key_mirrored;               /* KEY_TABLE's row is that of -delta */
     bool folded;                     /* QUERY_TABLE meets q + u, not q + w */

@@ -295,8 +295,16 @@ static void set_decode(rhumb_resolved *r, const struct decode *d)
 static bool broadcast_fits(const rhumb_context *context, const rhumb_resolved *r)
 {
     const rhumb_limits *l = &context->limits;
+    const uint32_t both = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
+    const uint32_t by_rows = TERM_TABLE | TERM_QUERY | TERM_KEY | TERM_SCALAR | TERM_VALUE;
+    /* Tables follow the diagonals of indices. */
+    if ((r->info.views & both) == both && (r->terms.mask & by_rows))
+        return false;
+    if ((r->terms.mask & (TERM_WINDOW | TERM_COSINE)) || (r->info.views & BIT(RHUMB_VIEW_MASK)))
+        return false;
     return l->device_address && l->subgroup_size == BROADCAST_LANES &&
            (l->subgroup_operations & VK_SUBGROUP_FEATURE_BALLOT_BIT) &&
+           (l->subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) &&
            context->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU &&
            !r->has_rotary && r->info.head_dim % 8 == 0 && r->info.value_dim % 8 == 0 &&
            r->info.head_dim <= TILE_MAX_DIM && r->info.value_dim <= TILE_MAX_DIM;
@@ -309,6 +317,7 @@ static void set_broadcast(rhumb_resolved *r)
     key->spec[SPEC_WORKGROUP] = BROADCAST_LANES;
     key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
     key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
+    key->spec[SPEC_TERMS] = r->terms.mask;
     r->rows_per_group[RHUMB_BY_ADDRESS] = BROADCAST_LANES * BROADCAST_ROWS;
     r->has_by_address = true;
 }
@@ -326,8 +335,12 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
     struct decode decode = {0};
     char tile_why[128] = "";
     char decode_why[128] = "";
-    if (rhumb_wants_unfused(r))
-        return rhumb_choose_unfused(context, r);
+    if (rhumb_wants_unfused(r)) {
+        RHUMB_TRY(rhumb_choose_unfused(context, r));
+        if (r->info.variant != RHUMB_VARIANT_UNFUSED && broadcast_fits(context, r))
+            set_broadcast(r);
+        return RHUMB_OK;
+    }
     bool tile_fits = choose_tile(context, r, &tile, tile_why, sizeof tile_why);
     bool decode_fits = choose_decode(context, r, &decode, decode_why, sizeof decode_why);
     set_generic(r);

@@ -270,7 +270,12 @@ struct rhumb_constants_block {
     RHUMB_UINT hidden;       /* units of the hidden layer of a continuous bias */
     RHUMB_FLOAT bias_gain;
     RHUMB_UINT weight_layout;
-    RHUMB_UINT padding;
+    /* Relative terms: rows are the same for all distances up to near_low, and from near_high on */
+    RHUMB_INT near_low;
+    RHUMB_INT near_high;
+    RHUMB_UINT padding_0;    /* up to a whole vector */
+    RHUMB_UINT padding_1;
+    RHUMB_UINT padding_2;
     /* RESIZE: the source coordinate of sample i is start + i step, in 2^-48 with its sign */
     RHUMB_UVEC4(sample_start, 1); /* {low, high} of rows, {low, high} of columns */
     RHUMB_UVEC4(sample_step, 1);

@@ -83,6 +83,7 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
         return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
                           "attention: inverse: wanted 0, found %u", d->inverse);
     RHUMB_TRY(rhumb_check_window(bindings, d, &push));
+    RHUMB_TRY(rhumb_check_reach(bindings, &push));
     if (bindings->second)
         return rhumb_record_unfused(command_buffer, bindings, d, &push);
     uint64_t shared = bindings->by_head ? 1 : i->heads / i->kv_heads;
