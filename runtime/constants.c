@@ -39,6 +39,22 @@ static void write_frequencies(const rhumb_rotary *rotary, uint32_t new_length,
     block->turns_first = both && new_length > rotary->length_limit ? TURNS_PER_LIST : 0;
 }
 
+/* What keys rotated by the frequencies of old_length have still to turn: two rotations are one by
+ * the difference, which is exact modulo a turn. */
+static void write_differences(const rhumb_rotary *rotary, uint32_t old_length, uint32_t new_length,
+                              struct rhumb_constants_block *block)
+{
+    for (uint32_t p = 0; p < rotary->rotary_dim / 2; p++) {
+        uint32_t old[2], *turns = &block->turns[p / 2][p % 2 * 2];
+        rhumb_write_turns(rhumb_frequency_at(rotary, p, old_length), old);
+        rhumb_write_turns(rhumb_frequency_at(rotary, p, new_length), turns);
+        uint64_t difference = ((uint64_t)turns[1] << 32 | turns[0]) -
+                              ((uint64_t)old[1] << 32 | old[0]);
+        turns[0] = (uint32_t)difference;
+        turns[1] = (uint32_t)(difference >> 32);
+    }
+}
+
 static void write_axes(const rhumb_rotary *rotary, struct rhumb_constants_block *block)
 {
     block->segments = rotary->segments ? rotary->segments : 1;
@@ -131,7 +147,6 @@ rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, 
                                    void *memory, size_t size)
 {
     struct rhumb_constants_block block = {0};
-    (void)old_length; /* read by no operation yet */
     if (!plan || !memory)
         return rhumb_fail(plan ? plan->context : NULL, RHUMB_ERROR_ARGUMENT,
                           "write_constants: wanted a plan and memory, found NULL");
@@ -151,7 +166,10 @@ rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, 
     block.scale_log2 = (float)((double)i->scale * 1.4426950408889634);
     block.mask_order = (uint32_t)i->mask_order;
     block.scale = i->scale;
-    write_frequencies(rotary, new_length, &block);
+    if (i->purpose == RHUMB_PURPOSE_RESCHEDULE)
+        write_differences(rotary, old_length, new_length, &block);
+    else
+        write_frequencies(rotary, new_length, &block);
     write_axes(rotary, &block);
     write_terms(&plan->resolved.terms, &block);
     if (plan->resolved.has_encoding)

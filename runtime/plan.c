@@ -1,5 +1,5 @@
 /* Plans: validation of plan_info, its completion, pipelines. */
-#include "op/op.h"
+#include "op/cache.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -94,6 +94,18 @@ static rhumb_result check_views(const rhumb_context *context, const rhumb_operat
     return RHUMB_OK;
 }
 
+static rhumb_result check_rotate_only(const rhumb_context *context, const rhumb_operation *o,
+                                      const rhumb_plan_info *i)
+{
+    if (o->op == RHUMB_OP_ROTATE ||
+        (i->purpose == RHUMB_PURPOSE_ROTATE && i->append == RHUMB_APPEND_NONE))
+        return RHUMB_OK;
+    return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                      "%s: purpose and append: wanted the defaults, as they are rotate's, found %d "
+                      "and %d",
+                      o->name, (int)i->purpose, (int)i->append);
+}
+
 static rhumb_result check_mask_order(const rhumb_context *context, const char *op,
                                      rhumb_plan_info *i)
 {
@@ -164,6 +176,7 @@ rhumb_result rhumb_resolve_plan_rotary(const rhumb_context *context, const char 
         return RHUMB_OK;
     RHUMB_TRY(rhumb_resolve_rotary(context, r->info.rotary, r->info.head_dim, &r->rotary));
     r->has_rotary = true;
+    RHUMB_TRY(rhumb_apply_purpose(context, r));
     RHUMB_TRY(check_pairing(context, op, r));
     return check_axes(context, op, r);
 }
@@ -302,6 +315,7 @@ static rhumb_result resolve(const rhumb_context *context, const rhumb_plan_info 
         i->max_k_length = i->max_q_length;
     RHUMB_TRY(check_sizes(context, o, i));
     RHUMB_TRY(check_views(context, o, i));
+    RHUMB_TRY(check_rotate_only(context, o, i));
     RHUMB_TRY(check_mask_order(context, o->name, i));
     RHUMB_TRY(o->resolve(context, r));
     RHUMB_TRY(assign_slots(context, o, r));

@@ -34,6 +34,7 @@ static void set_rotate(rhumb_resolved *r, uint32_t index)
     rhumb_pipeline_key *key = &r->keys[index];
     rhumb_set_common(r, key, RHUMB_KERNEL_ROTATE, index == RHUMB_FAST_ALIGNMENT);
     key->spec[SPEC_WORKGROUP] = ROTATE_INVOCATIONS;
+    key->spec[SPEC_APPEND] = (uint32_t)r->info.append;
     const uint32_t in[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K};
     const uint32_t out[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
     for (uint32_t i = 0; i < 2; i++) {
@@ -53,7 +54,8 @@ rhumb_result rhumb_choose_rotate(const rhumb_context *context, rhumb_resolved *r
     uint32_t run = rotary->pairing == PAIRING_INTERLEAVED ? ROTATE_PAIRS
                                                           : 2 * ROTATE_PAIRS * rotary->segments;
     bool fits = r->info.head_dim % 4 == 0 && rotary->rotary_offset % 4 == 0 &&
-                rotary->rotary_dim % run == 0;
+                rotary->rotary_dim % run == 0 &&
+                (!(r->info.views & BIT(RHUMB_VIEW_V)) || r->info.value_dim % 4 == 0);
     bool vectors = fits && !avoided(r, RHUMB_SELF_TEST_ROTATE_VECTOR);
     r->aligned_only = avoided(r, RHUMB_SELF_TEST_ROTATE);
     if (r->aligned_only && !vectors)
@@ -70,7 +72,8 @@ rhumb_result rhumb_choose_rotate(const rhumb_context *context, rhumb_resolved *r
     snprintf(p->reason, sizeof p->reason, "rotate: one kernel for all shapes; %s",
              vectors ? "vector accesses where rows start at multiples of 4 elements"
              : fits  ? "scalar accesses: the vector form " FOUND_WRONG
-                     : "scalar accesses: head_dim or the rotary window is no multiple of a vector");
+                     : "scalar accesses: head_dim, value_dim or the rotary window is no multiple "
+                       "of a vector");
     return RHUMB_OK;
 }
 

@@ -170,6 +170,7 @@
 #define FLAG_CAUSAL 1
 #define FLAG_INVERSE 2
 #define FLAG_MASK_ONE_KEY 4 /* MASK has one element for all keys of a row */
+#define FLAG_SHIFT 8 /* rotate: q_offset is the position of every row */
 
 /* struct rhumb_constants_block, term_flags */
 #define TERM_FLAG_FLIP_HALF 1
@@ -203,6 +204,8 @@ struct rhumb_push {
     RHUMB_UINT tiles;        /* attention: row tiles of one (batch, kv head) */
     RHUMB_UINT first_row;    /* scores, softmax: the block of rows of every batch entry */
     RHUMB_UINT row_count;
+    RHUMB_INT append_position; /* rotate: cache row of row 0; INT32_MIN: as q_offset */
+    RHUMB_UINT capacity;     /* rotate: rows of K_OUT and V_OUT */
 };
 
 /* What a plan computes; uniform buffer. */

@@ -4,6 +4,7 @@
 #define RHUMB_TESTS_SHAPES_H
 
 #include "harness.h"
+#include "verify.h"
 
 /* Where the position of a row comes from. */
 typedef enum shape_positions {
@@ -48,6 +49,12 @@ typedef struct rotate_shape {
 } rotate_shape;
 
 bool shape_run_rotate(harness *h, const rotate_shape *shape);
+
+/* Bound of every element of `in` rotated at positions [B, L] and stored as `out`; channels that do
+ * not turn must be bit-identical. Of `in` its shape, dtype and values are read. */
+void shape_rotate_bounds(const verify_rotary *rotary, const int32_t *positions, bool keys,
+                         const harness_tensor *in, rhumb_dtype out, const double *want,
+                         double *bound);
 
 /* What hides in keys that no row may see. */
 typedef enum shape_poison {

@@ -248,28 +248,28 @@ static double growth_of(const verify_rotary *r, uint32_t pair, double position, 
     return exp2(keys ? -x : x);
 }
 
-/* Bound of every element; channels that do not turn must be bit-identical. */
-static void bounds_of(const rotate_run *run, const rotate_shape *s, bool keys,
-                      const harness_tensor *in, const harness_tensor *out, const double *want,
-                      double *bound)
+void shape_rotate_bounds(const verify_rotary *rotary, const int32_t *positions, bool keys,
+                         const harness_tensor *in, rhumb_dtype out, const double *want,
+                         double *bound)
 {
-    const ref_rope *rope = &run->rotary.rope;
+    const ref_rope *rope = &rotary->rope;
+    const uint64_t head_dim = in->shape[3], rows = in->shape[2];
     for (uint64_t i = 0; i < in->count; i++) {
-        uint64_t channel = i % s->head_dim, row = i - channel;
-        uint64_t l = i / s->head_dim % s->rows, b = i / s->head_dim / s->rows / in->shape[1];
+        uint64_t channel = i % head_dim, row = i - channel;
+        uint64_t l = i / head_dim % rows, b = i / head_dim / rows / in->shape[1];
         uint64_t turned = channel - rope->rotary_offset;
         uint32_t from[2], pair;
         double growth, error;
         if (channel < rope->rotary_offset || turned >= rope->rotary_dim) {
-            bound[i] = in->dtype == out->dtype ? 0.0 : harness_rounding(out->dtype, want[i]);
+            bound[i] = in->dtype == out ? 0.0 : harness_rounding(out, want[i]);
             continue;
         }
         pair = inputs_of(rope, (uint32_t)turned, from);
-        growth = growth_of(&run->rotary, pair, run->position_of[b * s->rows + l], keys, &error);
+        growth = growth_of(rotary, pair, positions[b * rows + l], keys, &error);
         bound[i] = (ROTATE_UNIT_ERROR + error) * growth *
                    (fabs(in->values[row + rope->rotary_offset + from[0]]) +
                     fabs(in->values[row + rope->rotary_offset + from[1]]));
-        bound[i] += harness_rounding(out->dtype, fabs(want[i]) + bound[i]);
+        bound[i] += harness_rounding(out, fabs(want[i]) + bound[i]);
     }
 }
 
@@ -317,7 +317,8 @@ static bool compare(harness *h, const rotate_shape *s, rotate_run *run, int whic
     if (!verify_rotate(&run->rotary, &rows, in->values, want)) {
         passed = harness_fail(h, "rotate: %s: the reference refused it", shape);
     } else {
-        bounds_of(run, s, which == 1, in, out, want, bound);
+        shape_rotate_bounds(&run->rotary, run->position_of, which == 1, in, out->dtype, want,
+                            bound);
         for (uint64_t i = 0; i < in->count; i++) {
             skip[i] = i / s->head_dim % s->rows >= length;
         }

@@ -246,8 +246,8 @@ static const rhumb_header unknown_next = {.type = 4242, .struct_size = sizeof(rh
     X(rotate, q_out_without_q,                                                                     \
       info->views = RHUMB_VIEW_BIT(RHUMB_VIEW_K) | RHUMB_VIEW_BIT(RHUMB_VIEW_Q_OUT),               \
       ARGUMENT, "rotate", "Q_OUT")                                                                 \
-    X(rotate, view_of_another_op, info->views |= RHUMB_VIEW_BIT(RHUMB_VIEW_V),                     \
-      ARGUMENT, "rotate", "V")                                                                     \
+    X(rotate, view_of_another_op, info->views |= RHUMB_VIEW_BIT(RHUMB_VIEW_O),                     \
+      ARGUMENT, "rotate", "O")                                                                     \
     X(rotate, view_bit_is_unknown, info->views |= 1u << 20, ARGUMENT, "rotate", "20")              \
     X(rotate, dtype_of_q_is_integer, info->dtype[RHUMB_VIEW_Q] = RHUMB_I32, ARGUMENT, "Q", "i32")  \
     X(rotate, dtype_of_positions_is_float, info->dtype[RHUMB_VIEW_POSITIONS_Q] = RHUMB_F32,        \

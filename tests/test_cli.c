@@ -595,6 +595,15 @@ Test(cli, an_unknown_kind_lists_those_there_are)
                    2, "it has \"full_attention\", \"sliding_attention\"");
 }
 
+Test(cli, layers_with_relative_positions_are_not_run_as_plain_ones)
+{
+    expect_refusal("run --config S/tests/goldens/configs/t5-base.json --kind decoder --random 4", 1,
+                   "layers of kind \"decoder\" have relative positions in their logits");
+    expect_refusal("run --config S/tests/goldens/configs/bert-base-uncased.json --op rotate "
+                   "--random 4 --output F/q.npy,F/k.npy",
+                   1, "layers of kind \"attention\" have no rotary embedding");
+}
+
 Test(cli, the_input_is_not_overwritten)
 {
     char before[4096], after[4096];
@@ -638,14 +647,15 @@ Test(cli, configurations_skipped_for_the_same_reason_are_counted_together)
     static const char skipped[] = "skipped ";
     unsigned lines = 0;
 
-    write_text("a.json", "{\"model_type\": \"bloom\"}");
+    write_text("a.json", "{\"model_type\": \"layoutlmv2\"}");
     write_text("a.expected.json", "{}");
-    write_text("b.json", "{\"model_type\": \"mpt\"}");
+    write_text("b.json", "{\"model_type\": \"layoutlmv3\"}");
     write_text("b.expected.json", "{}");
-    write_text("c.json", "{\"model_type\": \"xlnet\"}");
+    write_text("c.json", "{\"model_type\": \"baichuan\"}");
     write_text("c.expected.json", "{}");
     cr_expect_eq(rhumb("check --configs F/"), 0, "%s%s", c.out, c.err);
-    cr_expect(strstr(c.out, "skipped    2: not implemented: ALiBi\n") != NULL, "%s", c.out);
+    cr_expect(strstr(c.out, "skipped    2: not implemented: buckets of the boxes' places") != NULL,
+              "%s", c.out);
     for (const char *p = strstr(c.out, skipped); p != NULL; p = strstr(p + 1, skipped))
         lines++;
     cr_expect_eq(lines, 2, "%s", c.out);

@@ -168,6 +168,78 @@ static void compile_rotate(rhumb_context *context, const char *family)
     }
 }
 
+/* Q in place, K and V into their caches, with everything that says where. */
+static void compile_append(rhumb_context *context, const char *family)
+{
+    static const char *const names[] = {"none", "position", "ring", "slots"};
+    rhumb_rope rope;
+    rhumb_plan_info info;
+    char what[128];
+    rhumb_init_rope(&rope);
+    for (uint32_t i = 0; i < 9; i++) {
+        rhumb_append append = (rhumb_append)(1 + i / 3);
+        rhumb_init_plan_info(&info, RHUMB_OP_ROTATE);
+        info.rotary = &rope;
+        info.heads = 32;
+        info.kv_heads = 8;
+        info.head_dim = 128;
+        info.max_q_length = 512;
+        info.append = append;
+        info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) |
+                     RHUMB_VIEW_BIT(RHUMB_VIEW_V) | RHUMB_VIEW_BIT(RHUMB_VIEW_K_OUT) |
+                     RHUMB_VIEW_BIT(RHUMB_VIEW_V_OUT) | RHUMB_VIEW_BIT(RHUMB_VIEW_LENGTHS) |
+                     RHUMB_VIEW_BIT(RHUMB_VIEW_STATUS);
+        if (append == RHUMB_APPEND_SLOTS) {
+            info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_SLOTS);
+        }
+        for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
+            if (!(RHUMB_INTEGER_VIEWS & RHUMB_VIEW_BIT(id))) {
+                info.dtype[id] = dtypes[i % 3];
+            }
+        }
+        snprintf(what, sizeof what, "rotate and append by %s %s", names[append],
+                 harness_dtype_name(dtypes[i % 3]));
+        compile(context, family, what, &info);
+    }
+}
+
+/* Axes, phases and growth, out of place. */
+static void compile_schemes(rhumb_context *context, const char *family)
+{
+    static const uint32_t sections[4] = {16, 24, 24, 0};
+    rhumb_xpos xpos;
+    rhumb_mrope mrope;
+    rhumb_rope2d plane;
+    rhumb_plan_info info;
+    char what[128];
+    rhumb_init_xpos(&xpos);
+    rhumb_init_mrope(&mrope);
+    memcpy(mrope.sections, sections, sizeof sections);
+    rhumb_init_rope2d(&plane);
+    plane.offset[0] = plane.offset[1] = 1.0;
+    const struct {
+        const char *name;
+        const void *scheme;
+    } schemes[] = {{"xpos", &xpos}, {"mrope", &mrope}, {"rope2d", &plane}};
+    for (size_t i = 0; i < 9; i++) {
+        rhumb_init_plan_info(&info, RHUMB_OP_ROTATE);
+        info.rotary = schemes[i / 3].scheme;
+        info.heads = 32;
+        info.kv_heads = 8;
+        info.head_dim = 128;
+        info.max_q_length = 512;
+        info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) |
+                     RHUMB_VIEW_BIT(RHUMB_VIEW_Q_OUT) | RHUMB_VIEW_BIT(RHUMB_VIEW_K_OUT) |
+                     RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_Q);
+        for (uint32_t id = 0; id <= RHUMB_VIEW_K_OUT; id++) {
+            info.dtype[id] = dtypes[i % 3];
+        }
+        snprintf(what, sizeof what, "rotate %s %s", schemes[i / 3].name,
+                 harness_dtype_name(dtypes[i % 3]));
+        compile(context, family, what, &info);
+    }
+}
+
 static void compile_attention(rhumb_context *context, const char *family, uint32_t head_dim,
                               rhumb_variant variant, rhumb_dtype dtype, bool rotary)
 {
@@ -259,6 +331,8 @@ static void compile_all(rhumb_context *context, const char *family)
 {
     static const uint32_t head_dims[] = {64, 80, 96, 128, 256};
     compile_rotate(context, family);
+    compile_append(context, family);
+    compile_schemes(context, family);
     for (size_t t = 0; t < 3; t++) {
         compile_resize(context, family, dtypes[t]);
         compile_project(context, family, dtypes[t]);
@@ -301,7 +375,7 @@ static void run_family(const char *family)
     info.get_instance_proc_addr = get_function;
     cr_assert_eq(rhumb_create_hosted(&info, &context), RHUMB_OK, "%s", rhumb_last_message(NULL));
     compile_all(context, family);
-    cr_expect_geq(radv.pipelines, 70);
+    cr_expect_geq(radv.pipelines, 90);
     rhumb_destroy_context(context);
     /* The device stays open: RADV's null hardware has no queue to wait for, and crashes in
      * vkDestroyDevice. */

@@ -188,6 +188,7 @@ typedef struct rotate_case {
     const tensor *golden;
     int32_t *positions;
     rhumb_dtype dtype; /* storage of x and y */
+    rhumb_purpose purpose;
 } rotate_case;
 
 static void round_to_storage(rhumb_dtype dtype, double *values, uint64_t count)
@@ -284,6 +285,7 @@ static int rotate_on_device(case_file *c, const rotate_case *t)
     op.info.heads = (uint32_t)s[1];
     op.info.head_dim = (uint32_t)s[3];
     op.info.max_q_length = (uint32_t)s[2];
+    op.info.purpose = t->purpose;
     op.new_length = (uint32_t)t->r->rope.length;
     gpu_add_tensor(&op, RHUMB_VIEW_Q, t->dtype, s[0], s[1], s[2], s[3], store.items[0].data, NULL);
     gpu_add_tensor(&op, RHUMB_VIEW_Q_OUT, t->dtype, s[0], s[1], s[2], s[3], NULL,
@@ -321,6 +323,12 @@ static int run_rotate(case_file *c, rope_case *r)
                          (unsigned long long)t.x->shape[3]);
     if (case_string(c->params, "storage") != NULL)
         t.dtype = RHUMB_F16;
+    if (case_string(c->params, "kind") != NULL) {
+        t.purpose = RHUMB_PURPOSE_SHIFT;
+        if (case_number(c->params, "attention_factor_of_shift", 1.0) != 1.0)
+            return case_fail(c, "params.attention_factor_of_shift: wanted 1, as a shift has no "
+                                "magnitude of its own");
+    }
     t.positions = case_positions(c, "in.positions", t.x->shape[0], t.x->shape[2]);
     if (t.positions == NULL)
         return -1;

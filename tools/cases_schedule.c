@@ -389,6 +389,9 @@ static int read_ggml(case_file *c, rope_case *r)
         r->device.magnitude = RHUMB_MAGNITUDE_GIVEN;
         r->device.attention_factor = r->rope.magnitude;
     }
+    /* The device is told the model's own: that a shift does not apply it again is its business. */
+    if (shift)
+        r->device.attention_factor = case_number(p, "attention_factor_already_applied", 1.0);
     return 0;
 }
 

@@ -295,7 +295,7 @@ static int check_cases(const gpu_options *options, bool reference_only, bool jso
  * Configurations
  */
 
-/* "not implemented: model_type bert: learned positions" without the model, so that models that lack
+/* "not implemented: model_type x: what it needs" without the model, so that models that lack
  * the same are counted together. */
 static void add_config_reason(report *r, const char *detail)
 {

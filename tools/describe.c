@@ -30,6 +30,9 @@ static const char usage[] =
     "  and what else differs between the kinds, as scheme or rope_theta, under the names of the "
     "table;\n"
     "  null: not of this kind\n\n"
+    "A table of a grid's patches has the scheme learned in the object: its rows are in the tokens' "
+    "order.\n"
+    "layer_kinds and the table call it learned2d, as the library does.\n\n"
     "Exit status: 0 done, 1 the configuration could not be read or is refused, 2 wrong "
     "arguments.\n";
 

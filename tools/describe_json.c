@@ -1,65 +1,14 @@
 /* A report in the key names of the NAME.expected.json files. */
-#include "describe_model.h"
+#include "describe_put.h"
 
 #include <rhumb/rhumb_schemes.h>
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define EDGE 4u /* frequencies shown at each end */
 #define TURN 6.283185307179586476925286766559
-
-static int put_number(cJSON *object, const char *name, double value)
-{
-    return cJSON_AddNumberToObject(object, name, value) != NULL;
-}
-
-static int put_text(cJSON *object, const char *name, const char *value)
-{
-    return cJSON_AddStringToObject(object, name, value) != NULL;
-}
-
-static int put_bool(cJSON *object, const char *name, int value)
-{
-    return cJSON_AddBoolToObject(object, name, value) != NULL;
-}
-
-/* Takes over `item`. */
-static int put_item(cJSON *object, const char *name, cJSON *item)
-{
-    if (item != NULL && cJSON_AddItemToObject(object, name, item))
-        return 1;
-    cJSON_Delete(item);
-    return 0;
-}
-
-static int put_list(cJSON *object, const char *name, const double *values, uint32_t count)
-{
-    return put_item(object, name, cJSON_CreateDoubleArray(values, (int)count));
-}
-
-static int put_names(cJSON *object, const char *name, const char *const *values, uint32_t count)
-{
-    return put_item(object, name, cJSON_CreateStringArray(values, (int)count));
-}
-
-/* A row's number, where there is such a row. */
-static int put_row(cJSON *object, const describe_report *report, const char *kind,
-                   const char *field)
-{
-    const char *value = describe_value(report, kind, field);
-    char *end = NULL;
-    double number;
-
-    if (value == NULL)
-        return 1;
-    number = strtod(value, &end);
-    if (*end != '\0')
-        return put_bool(object, field, strcmp(value, "true") == 0);
-    return put_number(object, field, number);
-}
 
 /* --- frequencies --- */
 
@@ -94,10 +43,10 @@ static int put_edges(cJSON *object, const char *prefix, const double *f, uint32_
     char name[32];
 
     (void)snprintf(name, sizeof name, "%s_first", prefix);
-    if (!put_list(object, name, f, edge))
+    if (!describe_put_list(object, name, f, edge))
         return 0;
     (void)snprintf(name, sizeof name, "%s_last", prefix);
-    return put_list(object, name, f + count - edge, edge);
+    return describe_put_list(object, name, f + count - edge, edge);
 }
 
 static int put_spectrum(cJSON *object, const double *f, uint32_t count)
@@ -107,7 +56,8 @@ static int put_spectrum(cJSON *object, const double *f, uint32_t count)
 
     for (i = 0; i < count; i++)
         sum += f[i];
-    return put_edges(object, "inv_freq", f, count) && put_number(object, "inv_freq_sum", sum);
+    return put_edges(object, "inv_freq", f, count) &&
+           describe_put_number(object, "inv_freq_sum", sum);
 }
 
 /* --- schedules of one axis --- */
@@ -133,8 +83,7 @@ static int put_at_length(cJSON *object, const char *name, describe_report *repor
     frequency_list list;
     int ok;
 
-    if (part == NULL ||
-        !read_frequencies(report, rope_of(kind), kind->head_dim, length, &list))
+    if (part == NULL || !read_frequencies(report, rope_of(kind), kind->head_dim, length, &list))
         return 0;
     ok = put_spectrum(part, list.f, list.count);
     free(list.f);
@@ -148,7 +97,7 @@ static int put_turning(cJSON *object, const frequency_list *list)
 
     for (i = 0; i < list->count; i++)
         turning += list->f[i] != 0.0;
-    return put_number(object, "nonzero_frequencies", turning);
+    return describe_put_number(object, "nonzero_frequencies", turning);
 }
 
 static int put_frequencies(cJSON *object, describe_report *report, const rhumb_layer_kind *kind)
@@ -160,14 +109,14 @@ static int put_frequencies(cJSON *object, describe_report *report, const rhumb_l
 
     if (!read_frequencies(report, rope, kind->head_dim, 0, &list))
         return 0;
-    ok = put_number(object, "attention_factor", list.magnitude) &&
-         put_number(object, "inv_freq_count", list.count);
+    ok = describe_put_number(object, "attention_factor", list.magnitude) &&
+         describe_put_number(object, "inv_freq_count", list.count);
     if (rope->scaling == RHUMB_ROPE_SCALING_PROPORTIONAL)
         ok = ok && put_turning(object, &list);
     if (longrope)
         ok = ok && put_at_length(object, "short", report, kind, 0) &&
              put_at_length(object, "long", report, kind, rope->original_length + 1) &&
-             put_number(object, "switch_length", rope->original_length);
+             describe_put_number(object, "switch_length", rope->original_length);
     else
         ok = ok && put_spectrum(object, list.f, list.count);
     free(list.f);
@@ -178,22 +127,28 @@ static int put_frequencies(cJSON *object, describe_report *report, const rhumb_l
 static int put_scaling(cJSON *object, const describe_report *report, const rhumb_layer_kind *kind)
 {
     static const char *const fields[] = {
-        "factor",          "original_max_position_embeddings",
-        "beta_fast",       "beta_slow",
-        "truncate",        "mscale",
-        "mscale_all_dim",  "attn_factor",
-        "low_freq_factor", "extrapolation_factor",
-        "alpha",           "high_freq_factor",
+        "factor",
+        "original_max_position_embeddings",
+        "beta_fast",
+        "beta_slow",
+        "truncate",
+        "mscale",
+        "mscale_all_dim",
+        "attn_factor",
+        "low_freq_factor",
+        "extrapolation_factor",
+        "alpha",
+        "high_freq_factor",
         "partial_rotary_factor",
     };
     int dynamic = rope_of(kind)->scaling == RHUMB_ROPE_SCALING_NTK_DYNAMIC;
     size_t i;
 
     for (i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        if (!put_row(object, report, kind->name, fields[i]))
+        if (!describe_put_row(object, report, kind->name, fields[i]))
             return 0;
     }
-    return !dynamic || put_row(object, report, kind->name, "max_position_embeddings");
+    return !dynamic || describe_put_row(object, report, kind->name, "max_position_embeddings");
 }
 
 /* What differs between layer types of a model that has several schedules. */
@@ -202,14 +157,14 @@ static int put_schedule(cJSON *object, describe_report *report, const rhumb_laye
     const rhumb_rope *rope = rope_of(kind);
     const char *type = describe_value(report, kind->name, "rope_type");
 
-    return put_text(object, "rope_type", type != NULL ? type : "?") &&
-           put_text(object, "layout",
-                    rope->pairing == RHUMB_PAIRING_HALF ? "half" : "interleaved") &&
-           put_number(object, "head_dim", kind->head_dim) &&
-           put_number(object, "rotary_dim", rope->rotary_dim) &&
-           put_number(object, "rotary_offset", rope->rotary_offset) &&
-           put_number(object, "rope_theta", rope->base) && put_frequencies(object, report, kind) &&
-           put_scaling(object, report, kind);
+    return describe_put_text(object, "rope_type", type != NULL ? type : "?") &&
+           describe_put_text(object, "layout",
+                             rope->pairing == RHUMB_PAIRING_HALF ? "half" : "interleaved") &&
+           describe_put_number(object, "head_dim", kind->head_dim) &&
+           describe_put_number(object, "rotary_dim", rope->rotary_dim) &&
+           describe_put_number(object, "rotary_offset", rope->rotary_offset) &&
+           describe_put_number(object, "rope_theta", rope->base) &&
+           put_frequencies(object, report, kind) && put_scaling(object, report, kind);
 }
 
 static int put_sections(cJSON *object, const rhumb_mrope *mrope)
@@ -217,9 +172,10 @@ static int put_sections(cJSON *object, const rhumb_mrope *mrope)
     static const char *const axes[] = {"t", "h", "w"};
     const double sections[3] = {mrope->sections[0], mrope->sections[1], mrope->sections[2]};
 
-    return put_list(object, "mrope_section", sections, 3) &&
-           put_bool(object, "mrope_interleaved", mrope->order == RHUMB_MROPE_INTERLEAVED) &&
-           put_names(object, "axes", axes, 3);
+    return describe_put_list(object, "mrope_section", sections, 3) &&
+           describe_put_bool(object, "mrope_interleaved",
+                             mrope->order == RHUMB_MROPE_INTERLEAVED) &&
+           describe_put_names(object, "axes", axes, 3);
 }
 
 /* --- schedules of rows and columns --- */
@@ -244,7 +200,7 @@ static int put_plane_frequencies(cJSON *object, describe_report *report,
         ok = put_edges(object, "inv_freq_h", list.f, half) &&
              put_edges(object, "inv_freq_w", list.f + half, half);
     else
-        ok = put_number(object, "freqs_per_axis", half) &&
+        ok = describe_put_number(object, "freqs_per_axis", half) &&
              put_edges(object, "inv_freq", list.f, half);
     free(list.f);
     return ok;
@@ -261,15 +217,16 @@ static int put_plane(cJSON *object, describe_report *report, const rhumb_layer_k
     size_t i;
 
     for (i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        if (!put_row(object, report, kind->name, fields[i]))
+        if (!describe_put_row(object, report, kind->name, fields[i]))
             return 0;
     }
-    return put_text(object, "scheme", "rope2d") &&
-           put_text(object, "variant", variant != NULL ? variant : "?") &&
-           put_text(object, "layout", "half") && put_number(object, "head_dim", kind->head_dim) &&
-           put_number(object, "heads", kind->heads) &&
-           put_number(object, periods ? "temperature" : "rope_theta", plane->base) &&
-           put_names(object, "axes", axes, 2) &&
+    return describe_put_text(object, "scheme", "rope2d") &&
+           describe_put_text(object, "variant", variant != NULL ? variant : "?") &&
+           describe_put_text(object, "layout", "half") &&
+           describe_put_number(object, "head_dim", kind->head_dim) &&
+           describe_put_number(object, "heads", kind->heads) &&
+           describe_put_number(object, periods ? "temperature" : "rope_theta", plane->base) &&
+           describe_put_names(object, "axes", axes, 2) &&
            put_plane_frequencies(object, report, kind, plane);
 }
 
@@ -316,8 +273,7 @@ static int put_schedules(cJSON *object, describe_report *report)
     return types != NULL;
 }
 
-/* "layer_pattern": the kind of each layer. */
-static int put_pattern(cJSON *object, const describe_report *report)
+int describe_put_pattern(cJSON *object, const describe_report *report)
 {
     uint32_t count = report->kinds[0].layer_count;
     cJSON *list;
@@ -365,12 +321,12 @@ static int put_no_rope(cJSON *object, const describe_report *report)
             break;
     }
     if (i == rests->layer_count)
-        (void)snprintf(rule, sizeof rule,
-                       "layer i (0-based) has no rotary when (i+1) %% %u == 0", period);
+        (void)snprintf(rule, sizeof rule, "layer i (0-based) has no rotary when (i+1) %% %u == 0",
+                       period);
     else
         (void)snprintf(rule, sizeof rule, "layers (0-based) without rotary: %s",
                        describe_value(report, rests->name, "layers"));
-    return put_text(object, "no_rope_layer_rule", rule);
+    return describe_put_text(object, "no_rope_layer_rule", rule);
 }
 
 /* The first window; where heads differ in size it belongs to some of them: see the rows. */
@@ -387,8 +343,8 @@ static int put_window(cJSON *object, const describe_report *report, const rhumb_
             return 1;
         local = describe_value(report, kind->name, "local_attention");
         if (local != NULL)
-            return put_row(object, report, kind->name, "local_attention");
-        return put_number(object, "sliding_window", kind->window_left);
+            return describe_put_row(object, report, kind->name, "local_attention");
+        return describe_put_number(object, "sliding_window", kind->window_left);
     }
     return 1;
 }
@@ -400,14 +356,15 @@ static int put_shared(cJSON *object, const describe_report *report, const rhumb_
     size_t i;
 
     for (i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        if (!put_row(object, report, first->name, fields[i]))
+        if (!describe_put_row(object, report, first->name, fields[i]))
             return 0;
     }
-    return (first->heads == 0 || (put_number(object, "heads", first->heads) &&
-                                  put_number(object, "kv_heads", first->kv_heads))) &&
-           (schedules > 1 || put_number(object, "softmax_scale", first->scale)) &&
-           (first->causal || put_bool(object, "causal", 0)) && put_window(object, report, first) &&
-           put_no_rope(object, report) && put_pattern(object, report);
+    return (first->heads == 0 || (describe_put_number(object, "heads", first->heads) &&
+                                  describe_put_number(object, "kv_heads", first->kv_heads))) &&
+           (schedules > 1 || describe_put_number(object, "softmax_scale", first->scale)) &&
+           (first->causal || describe_put_bool(object, "causal", 0)) &&
+           put_window(object, report, first) && put_no_rope(object, report) &&
+           describe_put_pattern(object, report);
 }
 
 static int put_text_part(cJSON *object, describe_report *report, const rhumb_layer_kind *first,
@@ -416,9 +373,8 @@ static int put_text_part(cJSON *object, describe_report *report, const rhumb_lay
     const rhumb_header *header = first->rotary;
     int several = header->type == RHUMB_TYPE_MROPE;
 
-    return put_text(object, "scheme", several ? "mrope" : "rope") &&
-           (schedules > 1 ? put_schedules(object, report)
-                          : put_schedule(object, report, first)) &&
+    return describe_put_text(object, "scheme", several ? "mrope" : "rope") &&
+           (schedules > 1 ? put_schedules(object, report) : put_schedule(object, report, first)) &&
            (!several || put_sections(object, first->rotary)) &&
            put_shared(object, report, first, schedules);
 }
@@ -437,18 +393,26 @@ static int put_vision(cJSON *object, describe_report *report, int alone)
             tower = cJSON_AddObjectToObject(object, "vision");
         return tower != NULL && put_plane(tower, report, kind);
     }
-    return !alone || put_text(object, "scheme", "none");
+    return !alone || describe_put_text(object, "scheme", "none");
+}
+
+static int put_model(cJSON *object, describe_report *report)
+{
+    const rhumb_layer_kind *first;
+    uint32_t schedules = count_schedules(report, &first);
+
+    if (describe_is_positions(&report->kinds[0]))
+        return describe_put_positions(object, report);
+    return (first == NULL || put_text_part(object, report, first, schedules)) &&
+           put_vision(object, report, first == NULL);
 }
 
 static cJSON *report_object(describe_report *report)
 {
     cJSON *object = cJSON_CreateObject();
-    const rhumb_layer_kind *first;
-    uint32_t schedules = count_schedules(report, &first);
 
     (void)snprintf(report->message, sizeof report->message, "no memory for the report");
-    if (object != NULL && (first == NULL || put_text_part(object, report, first, schedules)) &&
-        put_vision(object, report, first == NULL)) {
+    if (object != NULL && put_model(object, report)) {
         report->message[0] = '\0';
         return object;
     }
@@ -463,19 +427,10 @@ static int put_value(cJSON *object, const describe_report *report, const char *k
                      const char *field)
 {
     const char *value = describe_value(report, kind, field);
-    char *end = NULL;
-    double number;
-    double list[3];
 
     if (value == NULL || strcmp(value, "none") == 0 || strcmp(value, "not known") == 0)
         return cJSON_AddNullToObject(object, field) != NULL;
-    if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
-        return put_bool(object, field, strcmp(value, "true") == 0);
-    if (sscanf(value, "%lf, %lf, %lf", &list[0], &list[1], &list[2]) == 3) /* mrope_section */
-        return put_list(object, field, list, 3);
-    number = strtod(value, &end);
-    return end != value && *end == '\0' ? put_number(object, field, number)
-                                        : put_text(object, field, value);
+    return describe_put_value(object, field, value);
 }
 
 static int differs(const describe_report *report, const char *field)
@@ -509,25 +464,27 @@ static int put_differences(cJSON *object, const describe_report *report, const c
 
 static int put_optional(cJSON *object, const char *name, int present, double value)
 {
-    return present ? put_number(object, name, value) : cJSON_AddNullToObject(object, name) != NULL;
+    return present ? describe_put_number(object, name, value)
+                   : cJSON_AddNullToObject(object, name) != NULL;
 }
 
 static int put_kind(cJSON *object, const describe_report *report, const rhumb_layer_kind *kind)
 {
     const int scaled = describe_value(report, kind->name, "softmax_scale") != NULL;
 
-    return put_text(object, "name", kind->name) && put_bool(object, "causal", kind->causal != 0) &&
+    return describe_put_text(object, "name", kind->name) &&
+           describe_put_bool(object, "causal", kind->causal != 0) &&
            put_optional(object, "sliding_window", kind->window_left != RHUMB_NO_WINDOW,
                         kind->window_left) &&
            (kind->window_right == RHUMB_NO_WINDOW ||
-            put_number(object, "window_right", kind->window_right)) &&
+            describe_put_number(object, "window_right", kind->window_right)) &&
            put_optional(object, "attn_logit_softcapping", isfinite(kind->softcap) != 0,
                         kind->softcap) &&
            put_optional(object, "softmax_scale", scaled, kind->scale) &&
            put_optional(object, "heads", kind->heads != 0, kind->heads) &&
            put_optional(object, "kv_heads", kind->kv_heads != 0, kind->kv_heads) &&
-           put_number(object, "head_dim", kind->head_dim) &&
-           (!kind->sinks || put_bool(object, "sinks", 1)) &&
+           describe_put_number(object, "head_dim", kind->head_dim) &&
+           (!kind->sinks || describe_put_bool(object, "sinks", 1)) &&
            put_differences(object, report, kind->name);
 }
 

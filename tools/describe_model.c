@@ -121,6 +121,8 @@ const char *describe_beyond(const rhumb_layer_kind *kind, rhumb_op op)
         return "positions on a grid";
     if (op != RHUMB_OP_ATTENTION)
         return NULL;
+    if (kind->scheme != NULL)
+        return "relative positions in their logits";
     if (isfinite(kind->softcap))
         return "a softcap of their logits";
     if (kind->sinks)

@@ -362,9 +362,11 @@ typedef enum rhumb_view_id {
                                    commands run, so that a command buffer recorded once can be
                                    replayed while the context grows */
     RHUMB_VIEW_STATUS = 9,      /* [1]: how many lengths of LENGTHS were clamped to the plan's or the
-                                   views' maxima, slots skipped, and rows or positions outside a
-                                   table, is added (atomically). Zeroed by the host */
-    RHUMB_VIEW_V_OUT = 10,      /* ROTATE: copy of V, as K_OUT; [B, kv_heads, L, value_dim] */
+                                   views' maxima, how many rows of K lay outside the cache, and rows
+                                   or positions outside a table, is added (atomically). Zeroed by
+                                   the host */
+    RHUMB_VIEW_V_OUT = 10,      /* ROTATE: copy of V, as K_OUT; [B, kv_heads, L, value_dim]. V and
+                                   V_OUT come together, and beside K */
     RHUMB_VIEW_SLOTS = 11,      /* ROTATE: [B, L] or [L], row of K_OUT and V_OUT for each row of K;
                                    -1 skips. Distinct; others beyond the cache are skipped and
                                    counted in STATUS */
@@ -461,9 +463,10 @@ typedef struct rhumb_plan rhumb_plan;
 
 typedef enum rhumb_op {
     /* Rotates Q, K or both by the plan's rotary scheme. Views: Q and/or K; optional Q_OUT, K_OUT,
-     * POSITIONS_Q, LENGTHS, STATUS. q_length rows of each; row a has the position
-     * POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary window are copied bit for
-     * bit. With plan_info.append K_OUT, and V_OUT with V, are a cache. With Q_GAIN, K_GAIN each row
+     * V and V_OUT, SLOTS, POSITIONS_Q, LENGTHS, STATUS. q_length rows of each; row a has the
+     * position POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary window, and V, are
+     * copied, bit for bit where both sides have one dtype. With plan_info.append K_OUT, and V_OUT
+     * with V, are a cache. With Q_GAIN, K_GAIN each row
      * is normalised first: x / sqrt(mean(x^2) + norm_epsilon) * (gain_offset + gain); then every
      * channel changes. See plan_info.purpose for keys that have been rotated before. */
     RHUMB_OP_ROTATE = 1,
@@ -502,12 +505,13 @@ typedef enum rhumb_op {
     RHUMB_OP_PROJECT = 7,
 } rhumb_op;
 
-/* ROTATE: what the rows of K (or Q) are. */
+/* ROTATE: what the rows of K (or Q) are. Rows that were rotated before lie as they were written:
+ * with INTERLEAVED_TO_HALF they are read and written half, in place or not. */
 typedef enum rhumb_purpose {
     RHUMB_PURPOSE_ROTATE = 0, /* not rotated yet */
     /* Rotated keys that move by a distance: positions are the distances, q_offset one distance for
-     * all rows of a batch entry (LENGTHS: for each), any sign. The magnitude is not applied twice,
-     * nor a constant phase. */
+     * all rows of a batch entry (LENGTHS: for each), any sign; the same along every axis, where
+     * pairs have several. The magnitude is not applied twice, nor a constant phase. */
     RHUMB_PURPOSE_SHIFT = 1,
     /* Keys that were rotated under old_length of rhumb_write_constants, at the positions given, and
      * meet queries of new_length. For schedules that follow the length; UNSUPPORTED for others,
@@ -521,7 +525,9 @@ typedef enum rhumb_weight_layout {
     RHUMB_WEIGHT_IN_OUT = 1, /* [channels, heads, head_dim]: {1, value_dim, heads, head_dim}: XLNet */
 } rhumb_weight_layout;
 
-/* ROTATE: which row of K_OUT and V_OUT takes row a of K and V. */
+/* ROTATE: which row of K_OUT and V_OUT takes row a of K and V. Both are caches of one capacity,
+ * then; a row of LENGTHS or SLOTS that would lie outside is skipped, and counted in STATUS. A ring
+ * takes no more rows in a dispatch than its capacity. */
 typedef enum rhumb_append {
     RHUMB_APPEND_NONE = 0,     /* row a */
     RHUMB_APPEND_POSITION = 1, /* row append_position + a */
@@ -734,8 +740,8 @@ typedef struct rhumb_dispatch {
                                     RHUMB_NO_WINDOW */
     uint32_t inverse;          /* ROTATE: 1 rotates by minus the angle; default 0 */
     int32_t append_position;   /* ROTATE with plan_info.append POSITION or RING: cache row of row 0,
-                                  0 or more; default RHUMB_UNSET: q_offset. LENGTHS may have one a
-                                  batch entry */
+                                  0 or more; default RHUMB_UNSET: q_offset, or 0 if that is unset
+                                  or a distance. LENGTHS may have one a batch entry */
 } rhumb_dispatch;
 
 static inline void rhumb_init_dispatch(rhumb_dispatch *s)
@@ -910,8 +916,10 @@ typedef struct rhumb_key {
 #define RHUMB_MAX_LAYERS 512u
 
 /* One kind of layer of a model: most models have one, Gemma 3 has "full_attention" and
- * "sliding_attention". Kinds with rotary come first; a vision tower is the last, "vision". Numbers
- * of heads that a configuration does not have are 0. */
+ * "sliding_attention". Kinds with rotary come first; a vision tower is the last, "vision". A model
+ * with encoder and decoder has a kind for each, "encoder" and "decoder", with layers of their own;
+ * cross-attention is no kind: it has no scheme. Swin has a kind for each stage, and one more for
+ * its shifted layers. Numbers of heads that a configuration does not have are 0. */
 typedef struct rhumb_layer_kind {
     RHUMB_HEADER;
     char name[32];        /* "attention" where a model has one kind */
@@ -940,6 +948,10 @@ typedef struct rhumb_layer_kind {
     double temperature_length;
     uint32_t layers[RHUMB_MAX_LAYERS / 32]; /* bit i % 32 of element i / 32: layer i (from 0) is of
                                                this kind */
+    const void *absolute; /* absolute scheme struct in the caller's arena, or NULL: none. For
+                             ENCODE, once before the first of the layers; DETR: see the trace */
+    uint32_t absolute_rows; /* of its TABLE; 0: it has none, or any number */
+    uint32_t absolute_dim;  /* D of ENCODE; 0 without `absolute` */
 } rhumb_layer_kind;
 
 static inline void rhumb_init_layer_kind(rhumb_layer_kind *s)
@@ -972,7 +984,7 @@ typedef struct rhumb_keys_info {
     RHUMB_HEADER;
     const rhumb_key *keys;
     uint32_t key_count;
-    uint32_t kind_capacity;  /* elements of `kinds` */
+    uint32_t kind_capacity;  /* elements of `kinds`; 8 are enough for every model */
     rhumb_layer_kind *kinds; /* out; element 0 is initialised by the caller (its struct_size
                                 is the step) */
     void *arena;             /* out: memory for the scheme structs; 16 KiB are enough for

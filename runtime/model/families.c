@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define LATER(name, what) {.model_type = name, .later = what}
-
 #define QWEN2_VL                                                                                   \
     .pairing = RHUMB_PAIRING_HALF, .theta = 1e6, .kv_rule = RHUMB_KV_KEY,                          \
     .window_rule = RHUMB_WINDOW_SWITCHED, .several = 1, .order = RHUMB_MROPE_BLOCKS
@@ -131,20 +129,6 @@ static const rhumb_family families[] = {
     {.model_type = "qwen3_5_moe_text", QWEN3_5},
     {.model_type = "llava", .text = "", .vision_rule = RHUMB_VISION_PIXTRAL},
     {.model_type = "dinov3_vit", .vision_rule = RHUMB_VISION_DINOV3},
-
-    LATER("bert", "learned positions"),
-    LATER("gpt2", "learned positions"),
-    LATER("vit", "learned 2-D positions"),
-    LATER("deit", "learned 2-D positions"),
-    LATER("detr", "sinusoidal 2-D positions"),
-    LATER("t5", "relative position buckets"),
-    LATER("mt5", "relative position buckets"),
-    LATER("bloom", "ALiBi"),
-    LATER("mpt", "ALiBi"),
-    LATER("xlnet", "XLNet's relative positions"),
-    LATER("deberta-v2", "DeBERTa's relative positions"),
-    LATER("swin", "window bias tables"),
-    LATER("swinv2", "window bias from coordinates"),
 };
 
 const rhumb_family *rhumb_family_at(uint32_t index)

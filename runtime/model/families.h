@@ -1,5 +1,5 @@
-/* Model families: one row per model_type says how its configuration keys become a rotary scheme.
- * Adding a model that follows known rules is adding a row. */
+/* Rotary model families: one row per model_type says how its configuration keys become a rotary
+ * scheme. Adding a model that follows known rules is adding a row. The others are positions.h's. */
 #ifndef RHUMB_MODEL_FAMILIES_H
 #define RHUMB_MODEL_FAMILIES_H
 
@@ -86,7 +86,6 @@ typedef enum rhumb_vision_rule {
 
 typedef struct rhumb_family {
     const char *model_type;
-    const char *later; /* not NULL: known, but not implemented; what it needs. The rest is unused */
     const char *text;  /* not NULL: the model_type of its text_config, where all keys are; "": any
                           family, and there may be no text_config */
     uint32_t text_optional; /* 1: without a text_config the keys are at the top */

@@ -113,9 +113,9 @@ static rhumb_result resolve_head_dim(const rhumb_lookup *l, rhumb_model_values *
     return RHUMB_OK;
 }
 
-static rhumb_result resolve_falcon_kv(const rhumb_lookup *l, rhumb_model_values *r)
+rhumb_result rhumb_model_falcon_kv(const rhumb_lookup *l, const rhumb_sourced *heads,
+                                   rhumb_sourced *kv_heads)
 {
-    rhumb_sourced *kv_heads = &r->types[0].kv_heads;
     int grouped = 0;
     int multi_query = 1;
     int found;
@@ -130,7 +130,7 @@ static rhumb_result resolve_falcon_kv(const rhumb_lookup *l, rhumb_model_values 
     }
     RHUMB_TRY(rhumb_lookup_integer(l, "num_kv_heads", 1, RHUMB_MOST_HEADS, kv_heads, &found));
     if (!found)
-        rhumb_sourced_set(kv_heads, r->heads.value, "default of falcon: num_attention_heads");
+        rhumb_sourced_set(kv_heads, heads->value, "default of falcon: num_attention_heads");
     return RHUMB_OK;
 }
 
@@ -206,7 +206,7 @@ static rhumb_result resolve_kv_heads(const rhumb_lookup *l, rhumb_model_values *
                               heads_key);
         break;
     case RHUMB_KV_FALCON:
-        RHUMB_TRY(resolve_falcon_kv(l, r));
+        RHUMB_TRY(rhumb_model_falcon_kv(l, &r->heads, kv_heads));
         break;
     case RHUMB_KV_GROUPS:
         RHUMB_TRY(resolve_grouped_kv(l, r));

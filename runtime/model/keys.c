@@ -1,9 +1,10 @@
 /* rhumb_scheme_from_keys: configuration keys of a published model -> layer kinds.
  *
- * families.c has one row per model_type; heads.c, layers.c, place.c, rotary.c and scaling.c follow
- * its rules; kinds.c makes layer kinds and the trace of the result. Nothing is written to the
- * caller's memory before all of it is resolved. */
-#include "resolve.h"
+ * Models without rotary are positions.h's. Of the others families.c has one row per model_type;
+ * heads.c, layers.c, place.c, rotary.c and scaling.c follow its rules; kinds.c makes layer kinds
+ * and the trace of the result. Nothing is written to the caller's memory before all of it is
+ * resolved. */
+#include "positions.h"
 
 #include <stdio.h>
 
@@ -42,7 +43,7 @@ static void list_families(char *text, size_t size)
 
     text[0] = '\0';
     for (i = 0; (family = rhumb_family_at(i)) != NULL; i++) {
-        if (family->later != NULL || used + strlen(family->model_type) + 3 > size)
+        if (used + strlen(family->model_type) + 3 > size)
             continue;
         used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "",
                                  family->model_type);
@@ -71,8 +72,7 @@ static rhumb_result find_text(const rhumb_lookup *l, const char *who, const rhum
         return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
                                  "text_config.model_type: missing, needed by %s", who);
     *family = rhumb_family_find(model_type);
-    if (*family == NULL || (*family)->later != NULL || (*family)->text != NULL ||
-        (*family)->vision_rule != RHUMB_VISION_NONE)
+    if (*family == NULL || (*family)->text != NULL || (*family)->vision_rule != RHUMB_VISION_NONE)
         return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
                                  "not implemented: text_config.model_type: %.48s as a part of %s",
                                  model_type, who);
@@ -107,24 +107,26 @@ static rhumb_result enter_text(rhumb_lookup *l, const rhumb_family **family)
     return RHUMB_OK;
 }
 
-static rhumb_result find_family(const rhumb_lookup *l, const rhumb_family **family)
+static rhumb_result find_family(const rhumb_lookup *l, const rhumb_family **family,
+                                const rhumb_position_family **positions)
 {
     char known[400];
     const char *model_type;
     int found;
 
+    *family = NULL;
     RHUMB_TRY(rhumb_lookup_string(l, "model_type", &model_type, &found));
     list_families(known, sizeof known);
     if (!found)
         return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "model_type: missing, wanted one of %s",
                                  known);
+    RHUMB_TRY(rhumb_position_find(l, model_type, positions));
+    if (*positions != NULL)
+        return RHUMB_OK;
     *family = rhumb_family_find(model_type);
     if (*family == NULL)
         return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "model_type: found %.48s, wanted one of %s",
                                  model_type, known);
-    if ((*family)->later != NULL)
-        return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "not implemented: model_type %s: %s",
-                                 model_type, (*family)->later);
     return RHUMB_OK;
 }
 
@@ -140,11 +142,8 @@ static rhumb_result resolve_text(rhumb_lookup *l, rhumb_model_values *r)
     return rhumb_model_scale(l, r);
 }
 
-static rhumb_result resolve(rhumb_lookup *l, rhumb_model_values *r)
+static rhumb_result resolve(rhumb_lookup *l, const rhumb_family *whole, rhumb_model_values *r)
 {
-    const rhumb_family *whole = NULL;
-
-    RHUMB_TRY(find_family(l, &whole));
     r->family = whole->vision_rule == RHUMB_VISION_DINOV3 ? NULL : whole;
     if (whole->text != NULL)
         RHUMB_TRY(enter_text(l, &r->family));
@@ -159,25 +158,46 @@ static rhumb_result resolve(rhumb_lookup *l, rhumb_model_values *r)
     return rhumb_model_finish(l, r);
 }
 
-/* Room in the arena, or NULL. */
-static char *place_schemes(const rhumb_keys_info *info, size_t size)
+rhumb_result rhumb_model_room(const rhumb_lookup *l, const rhumb_keys_info *info, uint32_t count,
+                              size_t size, char **arena)
 {
     size_t align = _Alignof(rhumb_rope);
     size_t skip = (align - (uintptr_t)info->arena % align) % align;
 
+    if (info->kind_capacity < count)
+        return rhumb_lookup_fail(l, RHUMB_ERROR_ARGUMENT,
+                                 "scheme_from_keys: kinds: wanted room for %u, found %u",
+                                 (unsigned)count, (unsigned)info->kind_capacity);
     if (info->arena_size < skip || info->arena_size - skip < size)
-        return NULL;
-    return (char *)info->arena + skip;
+        return rhumb_lookup_fail(l, RHUMB_ERROR_HOST_MEMORY,
+                                 "scheme_from_keys: arena: wanted %zu bytes, found %zu",
+                                 size + align, info->arena_size);
+    *arena = (char *)info->arena + skip;
+    return RHUMB_OK;
+}
+
+static rhumb_result rotary_keys(rhumb_lookup *l, const rhumb_family *family,
+                                const rhumb_keys_info *info, uint32_t *kind_count)
+{
+    rhumb_model_values resolved;
+    uint32_t count;
+    char *arena;
+
+    memset(&resolved, 0, sizeof resolved);
+    RHUMB_TRY(resolve(l, family, &resolved));
+    count = rhumb_model_kind_count(&resolved);
+    RHUMB_TRY(rhumb_model_room(l, info, count, rhumb_model_arena_size(&resolved), &arena));
+    rhumb_model_commit(info, &resolved, arena);
+    *kind_count = count;
+    return RHUMB_OK;
 }
 
 rhumb_result rhumb_scheme_from_keys(const rhumb_keys_info *given, uint32_t *kind_count)
 {
-    rhumb_model_values resolved;
+    const rhumb_position_family *positions = NULL;
+    const rhumb_family *family = NULL;
     rhumb_keys_info info;
     rhumb_lookup lookup;
-    uint32_t count;
-    size_t size;
-    char *arena;
 
     if (kind_count != NULL)
         *kind_count = 0;
@@ -190,21 +210,9 @@ rhumb_result rhumb_scheme_from_keys(const rhumb_keys_info *given, uint32_t *kind
     lookup = (rhumb_lookup){info.keys, "", info.key_count, info.message, info.message_size};
     if (info.message != NULL && info.message_size > 0)
         info.message[0] = '\0';
-    memset(&resolved, 0, sizeof resolved);
     RHUMB_TRY(check_info(&lookup, &info));
-    RHUMB_TRY(resolve(&lookup, &resolved));
-    count = rhumb_model_kind_count(&resolved);
-    if (info.kind_capacity < count)
-        return rhumb_lookup_fail(&lookup, RHUMB_ERROR_ARGUMENT,
-                                 "scheme_from_keys: kinds: wanted room for %u, found %u",
-                                 (unsigned)count, (unsigned)info.kind_capacity);
-    size = rhumb_model_arena_size(&resolved);
-    arena = place_schemes(&info, size);
-    if (arena == NULL)
-        return rhumb_lookup_fail(&lookup, RHUMB_ERROR_HOST_MEMORY,
-                                 "scheme_from_keys: arena: wanted %zu bytes, found %zu",
-                                 size + _Alignof(rhumb_rope), info.arena_size);
-    rhumb_model_commit(&info, &resolved, arena);
-    *kind_count = count;
-    return RHUMB_OK;
+    RHUMB_TRY(find_family(&lookup, &family, &positions));
+    if (positions != NULL)
+        return rhumb_position_keys(&lookup, positions, &info, kind_count);
+    return rotary_keys(&lookup, family, &info, kind_count);
 }

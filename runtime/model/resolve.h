@@ -1,7 +1,8 @@
-/* What a configuration resolves to, before it becomes layer kinds: shared by keys.c (entry point),
- * heads.c (head counts, softmax scale), layers.c (which layer is of which kind), place.c (where a
- * schedule's keys are), rotary.c (base, width), scaling.c (context extensions), sections.c
- * (M-RoPE), vision.c (towers), kinds.c (the result) and trace.c. */
+/* What a configuration of a rotary model resolves to, before it becomes layer kinds: shared by
+ * keys.c (entry point), heads.c (head counts, softmax scale), layers.c (which layer is of which
+ * kind), place.c (where a schedule's keys are), rotary.c (base, width), scaling.c (context
+ * extensions), sections.c (M-RoPE), vision.c (towers), kinds.c (the result) and trace.c. Models
+ * without rotary are positions.h's. */
 #ifndef RHUMB_MODEL_RESOLVE_H
 #define RHUMB_MODEL_RESOLVE_H
 
@@ -112,6 +113,9 @@ static inline uint32_t rhumb_type_of(const rhumb_model_values *r, const rhumb_ki
 }
 
 rhumb_result rhumb_model_heads(const rhumb_lookup *l, rhumb_model_values *r);
+/* Falcon's key/value heads, rotary or not. */
+rhumb_result rhumb_model_falcon_kv(const rhumb_lookup *l, const rhumb_sourced *heads,
+                                   rhumb_sourced *kv_heads);
 rhumb_result rhumb_model_softcap(const rhumb_lookup *l, rhumb_model_values *r);
 rhumb_result rhumb_model_temperature(const rhumb_lookup *l, rhumb_model_values *r);
 
@@ -172,8 +176,16 @@ uint32_t rhumb_model_kind_count(const rhumb_model_values *r);
 /* Scheme structs and lists, in bytes. */
 size_t rhumb_model_arena_size(const rhumb_model_values *r);
 
+/* Room in the caller's memory: for `count` kinds, and for `size` bytes in the arena, aligned for
+ * any scheme struct. */
+rhumb_result rhumb_model_room(const rhumb_lookup *l, const rhumb_keys_info *info, uint32_t count,
+                              size_t size, char **arena);
+
 /* Writes the arena (aligned for rhumb_rope) and the kinds, and traces. */
 void rhumb_model_commit(const rhumb_keys_info *info, const rhumb_model_values *r, char *arena);
+
+/* "0-4, 6-10, ..." */
+void rhumb_model_print_layers(const uint32_t *layers, uint32_t count, char *text, size_t size);
 
 void rhumb_model_trace(const rhumb_keys_info *info, const rhumb_model_values *r);
 

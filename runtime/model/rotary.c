@@ -275,11 +275,6 @@ static rhumb_result check_foreign(const rhumb_lookup *l, rhumb_model_values *r)
         if (key == NULL || key->kind == RHUMB_VALUE_NULL || is_own(family, keys[i]) ||
             (key->kind == RHUMB_VALUE_BOOL && key->number == 0.0))
             continue;
-        if (strcmp(keys[i], "alibi") == 0 && strcmp(family->model_type, "falcon") == 0 &&
-            key->kind == RHUMB_VALUE_BOOL)
-            return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
-                                     "not implemented: %s: wanted false, found %s", key->path,
-                                     rhumb_lookup_print(key, have, sizeof have));
         return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG, "%s: wanted none (rule of %s), found %s",
                                  key->path, family->model_type,
                                  rhumb_lookup_print(key, have, sizeof have));

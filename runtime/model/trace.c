@@ -96,8 +96,7 @@ static void tell_window(const rhumb_keys_info *info, const rhumb_model_values *r
              others ? "rule: full_attention layers" : r->window.source);
 }
 
-/* "0-4, 6-10, ..." */
-static void print_layers(const rhumb_kind_values *kind, uint32_t count, char *text, size_t size)
+void rhumb_model_print_layers(const uint32_t *layers, uint32_t count, char *text, size_t size)
 {
     size_t used = 0;
     uint32_t i;
@@ -106,7 +105,7 @@ static void print_layers(const rhumb_kind_values *kind, uint32_t count, char *te
     text[0] = '\0';
     for (i = 0; i < count; i = end) {
         char range[32];
-        for (end = i; end < count && kind->layers[end / 32] >> end % 32 & 1u; end++)
+        for (end = i; end < count && layers[end / 32] >> end % 32 & 1u; end++)
             ;
         if (end == i) {
             end = i + 1;
@@ -131,7 +130,7 @@ static void tell_layers(const rhumb_keys_info *info, const rhumb_model_values *r
 
     if (r->kind_count < 2 && !r->has_gaps)
         return;
-    print_layers(kind, r->layer_count, text, sizeof text);
+    rhumb_model_print_layers(kind->layers, r->layer_count, text, sizeof text);
     tell(info, kind->name, "layers", r->layer_count > 0 ? text : "not known",
          r->layer_count > 0 ? r->layers_source : "layer_types: missing");
 }

@@ -1,8 +1,11 @@
-/* ROTATE: Q, K or both turned by their positions. */
-#include "op.h"
+/* ROTATE: Q, K or both turned by their positions; V copied beside K. */
+#include "cache.h"
 
 static const uint32_t inputs[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K};
 static const uint32_t outputs[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
+#define TENSORS                                                                                    \
+    (BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_Q_OUT) |           \
+     BIT(RHUMB_VIEW_K_OUT) | BIT(RHUMB_VIEW_V_OUT))
 
 static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 {
@@ -12,6 +15,9 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                               "rotate: views: wanted %s beside %s, found none",
                               rhumb_view_name(inputs[n]), rhumb_view_name(outputs[n]));
+    RHUMB_TRY(rhumb_check_append(context, i));
+    RHUMB_TRY(rhumb_check_range(context, "rotate", "purpose", (uint32_t)i->purpose,
+                                RHUMB_PURPOSE_ROTATE, RHUMB_PURPOSE_RESCHEDULE));
     if (!i->rotary)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "rotate: rotary: wanted a rotary scheme struct, found NULL");
@@ -38,48 +44,67 @@ static void count_cost(rhumb_resolved *r)
                                   : 2 * r->rotary.rotary_dim * size);
         p->flops += rows * 3 * r->rotary.rotary_dim;
     }
+    if (i->views & BIT(RHUMB_VIEW_V))
+        p->bytes += (uint64_t)i->kv_heads * i->max_q_length * i->value_dim *
+                    (rhumb_dtype_size(i->dtype[RHUMB_VIEW_V]) +
+                     rhumb_dtype_size(i->dtype[RHUMB_VIEW_V_OUT]));
 }
 
 /* Without an output view the input is written. */
 static uint32_t written(const rhumb_plan_info *i)
 {
     uint32_t views = i->views & (BIT(RHUMB_VIEW_Q_OUT) | BIT(RHUMB_VIEW_K_OUT) |
-                                 BIT(RHUMB_VIEW_STATUS));
+                                 BIT(RHUMB_VIEW_V_OUT) | BIT(RHUMB_VIEW_STATUS));
     for (uint32_t n = 0; n < 2; n++)
         if (!(i->views & BIT(outputs[n])))
             views |= i->views & BIT(inputs[n]);
     return views;
 }
 
+/* The inputs of a layer's keys and values lie together, and so do their caches. */
 static uint32_t shared_slot(uint32_t id)
 {
-    return id == RHUMB_VIEW_K ? 1 : id == RHUMB_VIEW_Q_OUT ? 2 : id == RHUMB_VIEW_K_OUT ? 3 : 0;
+    switch (id) {
+    case RHUMB_VIEW_K:
+    case RHUMB_VIEW_V: return 1;
+    case RHUMB_VIEW_Q_OUT: return 2;
+    case RHUMB_VIEW_K_OUT:
+    case RHUMB_VIEW_V_OUT: return 3;
+    default: return 0;
+    }
 }
 
 static rhumb_result check_tensor(const rhumb_binder *b, uint32_t id, const rhumb_bindings *bindings)
 {
     const rhumb_plan_info *i = &b->plan->resolved.info;
-    bool of_keys = id == RHUMB_VIEW_K || id == RHUMB_VIEW_K_OUT;
+    bool of_queries = id == RHUMB_VIEW_Q || id == RHUMB_VIEW_Q_OUT;
+    bool of_values = id == RHUMB_VIEW_V || id == RHUMB_VIEW_V_OUT;
+    bool cache = i->append != RHUMB_APPEND_NONE &&
+                 (id == RHUMB_VIEW_K_OUT || id == RHUMB_VIEW_V_OUT);
     RHUMB_TRY(rhumb_want(b, id, 0, "B", bindings->batch));
-    RHUMB_TRY(
-        rhumb_want(b, id, 1, of_keys ? "kv_heads" : "heads", of_keys ? i->kv_heads : i->heads));
-    RHUMB_TRY(rhumb_want(b, id, 2, "Lq", bindings->q_length));
-    return rhumb_want(b, id, 3, "head_dim", i->head_dim);
+    RHUMB_TRY(rhumb_want(b, id, 1, of_queries ? "heads" : "kv_heads",
+                         of_queries ? i->heads : i->kv_heads));
+    RHUMB_TRY(rhumb_want(b, id, 2, cache ? "the capacity" : "Lq",
+                         cache ? bindings->k_length : bindings->q_length));
+    return rhumb_want(b, id, 3, of_values ? "value_dim" : "head_dim",
+                      of_values ? i->value_dim : i->head_dim);
 }
 
 static rhumb_result check_shapes(const rhumb_binder *b, rhumb_bindings *bindings)
 {
     uint32_t lead = b->present & BIT(RHUMB_VIEW_Q) ? RHUMB_VIEW_Q : RHUMB_VIEW_K;
-    RHUMB_TRY(rhumb_take_sizes(b, lead, lead, bindings));
-    for (uint32_t n = 0; n < 2; n++) {
-        if (b->present & BIT(inputs[n]))
-            RHUMB_TRY(check_tensor(b, inputs[n], bindings));
-        if (b->present & BIT(outputs[n]))
-            RHUMB_TRY(check_tensor(b, outputs[n], bindings));
-    }
+    bool cache = b->plan->resolved.info.append != RHUMB_APPEND_NONE;
+    RHUMB_TRY(rhumb_take_sizes(b, lead, cache ? RHUMB_VIEW_K_OUT : lead, bindings));
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
+        if (b->present & TENSORS & BIT(id))
+            RHUMB_TRY(check_tensor(b, id, bindings));
     if (b->present & BIT(RHUMB_VIEW_POSITIONS_Q))
         RHUMB_TRY(rhumb_check_positions(b, RHUMB_VIEW_POSITIONS_Q, b->plan->resolved.rotary.axes,
                                         bindings->batch, bindings->q_length));
+    if (b->present & BIT(RHUMB_VIEW_SLOTS))
+        RHUMB_TRY(rhumb_check_positions(b, RHUMB_VIEW_SLOTS, 1, bindings->batch,
+                                        bindings->q_length));
+    RHUMB_TRY(rhumb_check_ring(b, bindings));
     return rhumb_check_small_views(b, bindings->batch);
 }
 
@@ -99,22 +124,28 @@ static rhumb_result check_inverse(const rhumb_bindings *bindings, const rhumb_di
     return RHUMB_OK;
 }
 
+static uint32_t pieces(uint32_t whole, uint32_t piece)
+{
+    return (whole + piece - 1) / piece;
+}
+
 static uint64_t count_groups(const rhumb_bindings *bindings, const struct rhumb_push *push)
 {
     const rhumb_plan_info *i = &bindings->plan->resolved.info;
     const rhumb_rotary *rotary = &bindings->plan->resolved.rotary;
     uint32_t pairs = rotary->rotary_dim / 2 / rotary->segments;
-    uint64_t parts = (uint64_t)rotary->segments * ((pairs + ROTATE_PAIRS - 1) / ROTATE_PAIRS);
+    uint64_t parts = (uint64_t)rotary->segments * pieces(pairs, ROTATE_PAIRS);
     if (i->views & (BIT(RHUMB_VIEW_Q_OUT) | BIT(RHUMB_VIEW_K_OUT)))
-        parts += (i->head_dim - rotary->rotary_dim + ROTATE_COPY - 1) / ROTATE_COPY;
-    uint64_t groups = 0;
+        parts += pieces(i->head_dim - rotary->rotary_dim, ROTATE_COPY);
+    uint64_t of_row = 0; /* invocations */
     if (i->views & BIT(RHUMB_VIEW_Q))
-        groups += (i->heads + ROTATE_HEADS - 1) / ROTATE_HEADS;
+        of_row += parts * pieces(i->heads, ROTATE_HEADS);
     if (i->views & BIT(RHUMB_VIEW_K))
-        groups += (i->kv_heads + ROTATE_HEADS - 1) / ROTATE_HEADS;
-    return (parts * groups * (uint32_t)push->max_q_length * bindings->batch + ROTATE_INVOCATIONS -
-            1) /
-           ROTATE_INVOCATIONS;
+        of_row += parts * pieces(i->kv_heads, ROTATE_HEADS);
+    if (i->views & BIT(RHUMB_VIEW_V))
+        of_row += (uint64_t)pieces(i->value_dim, ROTATE_COPY) * pieces(i->kv_heads, ROTATE_HEADS);
+    uint64_t invocations = of_row * (uint32_t)push->max_q_length * bindings->batch;
+    return (invocations + ROTATE_INVOCATIONS - 1) / ROTATE_INVOCATIONS;
 }
 
 static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
@@ -125,11 +156,16 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
                               .window_left = RHUMB_NO_WINDOW,
                               .window_right = RHUMB_NO_WINDOW,
                               .flags = d->inverse ? FLAG_INVERSE : 0};
-    bool has_positions = bindings->plan->resolved.info.views & BIT(RHUMB_VIEW_POSITIONS_Q);
+    const rhumb_plan_info *i = &bindings->plan->resolved.info;
+    int64_t lowest = i->views & BIT(RHUMB_VIEW_POSITIONS_Q) ? -RHUMB_MAX_LENGTH : 0;
+    if (i->purpose == RHUMB_PURPOSE_SHIFT) {
+        push.flags |= FLAG_SHIFT;
+        lowest = -(int64_t)INT32_MAX;
+    }
     RHUMB_TRY(rhumb_check_lengths(bindings, d, false, &push));
     if (d->q_offset != RHUMB_UNSET)
-        RHUMB_TRY(
-            rhumb_check_offset(bindings, d, has_positions ? -RHUMB_MAX_LENGTH : 0, &push));
+        RHUMB_TRY(rhumb_check_offset(bindings, d, lowest, &push));
+    RHUMB_TRY(rhumb_check_append_position(bindings, d, &push));
     RHUMB_TRY(check_inverse(bindings, d));
     RHUMB_TRY(rhumb_check_no_mask(bindings, d, false));
     uint64_t groups = count_groups(bindings, &push);
@@ -142,10 +178,9 @@ const rhumb_operation rhumb_op_rotate = {
     .op = RHUMB_OP_ROTATE,
     .name = "rotate",
     .one_of = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K),
-    .optional = BIT(RHUMB_VIEW_Q_OUT) | BIT(RHUMB_VIEW_K_OUT) | BIT(RHUMB_VIEW_POSITIONS_Q) |
+    .optional = TENSORS | BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_SLOTS) |
                 BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_STATUS),
-    .vectors = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_Q_OUT) |
-               BIT(RHUMB_VIEW_K_OUT),
+    .vectors = TENSORS,
     .max_head_dim = RHUMB_MAX_HEAD_DIM,
     .resolve = resolve,
     .choose = rhumb_choose_rotate,
