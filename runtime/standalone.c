@@ -275,7 +275,7 @@ static bool has_device_address(const struct standalone *s, VkPhysicalDevice phys
         found |= !strcmp(extensions[i].extensionName, VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME);
     if (found)
         vkGetPhysicalDeviceFeatures2(physical, &features);
-    return found && address.bufferDeviceAddress;
+    return found && address.bufferDeviceAddress && features.features.shaderInt64;
 }
 
 static rhumb_result create_device(struct standalone *s, VkPhysicalDevice physical, uint32_t family)
@@ -284,6 +284,7 @@ static rhumb_result create_device(struct standalone *s, VkPhysicalDevice physica
     const VkPhysicalDeviceBufferDeviceAddressFeatures address = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
         .bufferDeviceAddress = VK_TRUE};
+    const VkPhysicalDeviceFeatures wanted = {.shaderInt64 = VK_TRUE};
     s->device_address = has_device_address(s, physical);
     const float priority = 1.0f;
     const VkDeviceQueueCreateInfo queue = {
@@ -299,6 +300,7 @@ static rhumb_result create_device(struct standalone *s, VkPhysicalDevice physica
         .pQueueCreateInfos = &queue,
         .enabledExtensionCount = s->device_address,
         .ppEnabledExtensionNames = &extension,
+        .pEnabledFeatures = s->device_address ? &wanted : NULL,
     };
     LOAD(s, s->instance, vkCreateDevice);
     VkResult result = vkCreateDevice(physical, &create, NULL, &s->device);

@@ -5,19 +5,19 @@
 //   name_far4(e)        four elements as float
 // It wants RHUMB_READ_VIEW(name, ID) or RHUMB_VIEW_COMMON before it.
 
-layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer FarPairs { uvec2 d[]; };
-layout(buffer_reference, std430, buffer_reference_align = 8) buffer FarWrites { uvec2 d[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer FarPairs { uint64_t d[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) buffer FarWrites { uint64_t d[]; };
 
 #define RHUMB_ADDRESS_VIEW(name, ID)                                                               \
     vec4 name##_far4(uint e)                                                                       \
     {                                                                                              \
         FarPairs memory = FarPairs(bindings.address[ID].xy);                                       \
         if (name##_dtype == DTYPE_F32) {                                                           \
-            vec2 low = uintBitsToFloat(memory.d[e >> 1]);                                          \
-            vec2 high = uintBitsToFloat(memory.d[(e >> 1) + 1u]);                                  \
+            vec2 low = uintBitsToFloat(unpack32(memory.d[e >> 1]));                                \
+            vec2 high = uintBitsToFloat(unpack32(memory.d[(e >> 1) + 1u]));                        \
             return vec4(low, high);                                                                \
         }                                                                                          \
-        uvec2 w = memory.d[e >> 2];                                                                \
+        uvec2 w = unpack32(memory.d[e >> 2]);                                                                \
         return vec4(unpack2(name##_dtype, w.x), unpack2(name##_dtype, w.y));                       \
     }
 
@@ -26,9 +26,9 @@ layout(buffer_reference, std430, buffer_reference_align = 8) buffer FarWrites { 
     {                                                                                              \
         FarWrites memory = FarWrites(bindings.address[ID].xy);                                     \
         if (name##_dtype == DTYPE_F32) {                                                           \
-            memory.d[e >> 1] = floatBitsToUint(v.xy);                                              \
-            memory.d[(e >> 1) + 1u] = floatBitsToUint(v.zw);                                       \
+            memory.d[e >> 1] = pack64(floatBitsToUint(v.xy));                                            \
+            memory.d[(e >> 1) + 1u] = pack64(floatBitsToUint(v.zw));                                       \
         } else {                                                                                   \
-            memory.d[e >> 2] = uvec2(pack2(name##_dtype, v.xy), pack2(name##_dtype, v.zw));        \
+            memory.d[e >> 2] = pack64(uvec2(pack2(name##_dtype, v.xy), pack2(name##_dtype, v.zw)));        \
         }                                                                                          \
     }
