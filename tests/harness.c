@@ -413,3 +413,20 @@ bool harness_compare(harness *h, const char *what, const char *shape, const harn
         (unsigned long long)(first % got->shape[3]), got->values[first], want[first], bound[first],
         (unsigned long long)bad, (unsigned long long)got->count);
 }
+
+void harness_expect_refused(harness *h, gpu_operation *op, const char *name, rhumb_result code,
+                            const char *start, const char *found, const harness_tensor *out)
+{
+    h->cases++;
+    rhumb_result got = gpu_run_operation(h->g, op);
+    if (got != code) {
+        harness_fail(h, "%s: wanted %s, got %s: %s", name, rhumb_result_name(code),
+                     rhumb_result_name(got), op->message);
+    } else if (strncmp(op->message, start, strlen(start)) != 0 ||
+               strstr(op->message, found) == NULL || strchr(op->message, '\n') != NULL) {
+        harness_fail(h, "%s: wanted \"%s ... %s\", got \"%s\"", name, start, found, op->message);
+    }
+    if (gpu_find_broken_canary(out->memory, 0, out->bytes) != out->bytes) {
+        harness_fail(h, "%s: something was written", name);
+    }
+}

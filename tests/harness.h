@@ -135,6 +135,11 @@ double harness_rounding(rhumb_dtype dtype, double value);
 bool harness_compare(harness *h, const char *what, const char *shape, const harness_tensor *got,
                      const double *want, const double *bound, const bool *skip);
 
+/* Runs an operation that must be refused with `code` and one line that begins with `start` and has
+ * `found` in it; `out` keeps its canary. `name` is the case in words. */
+void harness_expect_refused(harness *h, gpu_operation *op, const char *name, rhumb_result code,
+                            const char *start, const char *found, const harness_tensor *out);
+
 /* Counts a failed case with a line of its own. Returns false. */
 bool harness_fail(harness *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

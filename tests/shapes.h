@@ -90,6 +90,7 @@ typedef struct attention_shape {
     harness_layout layout_v;
     harness_layout layout_o;
     rhumb_variant variant;
+    uint32_t plan_k;         /* the plan's max_k_length; 0: k_rows */
     bool causal;
     bool windowed;           /* the next two hold */
     int32_t window_left;
@@ -118,7 +119,7 @@ bool shape_run_attention(harness *h, const attention_shape *shape);
 /* What shape_run_attention builds, for tests that compare runs with each other. */
 typedef struct attention_run {
     harness_tensor q, k, v, o;
-    harness_tensor positions_q, positions_k, lengths, status;
+    harness_tensor positions_q, positions_k, lengths, status, workspace;
     rhumb_rope rope; /* rotary_dim not 0 */
     gpu_operation op;
 } attention_run;

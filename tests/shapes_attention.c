@@ -31,6 +31,8 @@
 #define LOG2_E 1.4426950408889634
 /* The fewest keys of a step of any variant, for the number of rescales. */
 #define KEYS_OF_A_STEP 8.0
+/* Of WORKSPACE for a batch entry, unless a row takes more: 16 MiB. */
+#define WORKSPACE_FLOATS 4194304u
 /* Rotation of Q inside: as in shapes_rotate.c. */
 #define ROTATE_UNIT_ERROR 1e-6
 
@@ -42,7 +44,8 @@ static double rounding_steps(double terms)
 
 static void describe(const attention_shape *s, char *text, size_t size)
 {
-    static const char *const variants[] = {"auto", "generic", "tile", "decode"};
+    static const char *const variants[] = {"auto", "generic", "tile", "decode",
+                                           "unfused"};
     snprintf(
         text, size,
         "B%u H%u/%u Lq%u Lk%u D%u/%u %s/%s/%s>%s %s%s window %d:%d offset %d q_length %u "
@@ -164,7 +167,7 @@ static void make_info(attention_run *run, const attention_shape *s)
     op->info.head_dim = s->head_dim;
     op->info.value_dim = s->value_dim;
     op->info.max_q_length = s->q_rows;
-    op->info.max_k_length = s->k_rows;
+    op->info.max_k_length = s->plan_k != 0 ? s->plan_k : s->k_rows;
     if (s->scale != 0.0f) {
         op->info.scale = s->scale;
     }
@@ -291,6 +294,14 @@ void shape_make_attention(attention_run *run, const attention_shape *shape, uint
     if (s.lengths) {
         make_lengths(run, &s);
     }
+    if (s.variant == RHUMB_VARIANT_UNFUSED) {
+        /* as many logits as there are, or a block of rows that is full */
+        uint64_t logits = (uint64_t)s.heads * s.q_rows * (s.plan_k ? s.plan_k : s.k_rows);
+        harness_make_tensor(&run->workspace, RHUMB_F32, 1, 1, 1,
+                            s.batch * (logits < WORKSPACE_FLOATS ? logits : WORKSPACE_FLOATS),
+                            (harness_layout){0});
+        (void)harness_add(&run->op, RHUMB_VIEW_WORKSPACE, &run->workspace, true);
+    }
     free(numbers);
 }
 
@@ -304,6 +315,7 @@ void shape_free_attention(attention_run *run)
     harness_free_tensor(&run->positions_k);
     harness_free_tensor(&run->lengths);
     harness_free_tensor(&run->status);
+    harness_free_tensor(&run->workspace);
 }
 
 static void expand_positions(const harness_tensor *t, uint32_t batch, uint32_t rows, int32_t *out)

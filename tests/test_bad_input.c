@@ -281,7 +281,7 @@ static const rhumb_header unknown_next = {.type = 4242, .struct_size = sizeof(rh
     X(attend, decode_form_of_an_odd_head,                                                          \
       (info->variant = RHUMB_VARIANT_DECODE, info->head_dim = 63), UNSUPPORTED, "decode", "63")    \
     X(attend, rotary_scheme_as_relative_scheme, info->scheme = &f->rope,                           \
-      UNSUPPORTED, "attention", "scheme")
+      VERSION, "relative", "1001")
 
 #define VIEW_CHANGES(X)                                                                            \
     X(rotate, view_is_missing, info->view_count = 2, ARGUMENT, "POSITIONS_Q", "rotate")            \

@@ -23,8 +23,8 @@ static struct {
     PFN_vkGetDeviceProcAddr get_device;
     PFN_vkCreateComputePipelines create;
     PFN_vkGetPipelineExecutableStatisticsKHR statistics;
-    char line[512];        /* of the newest pipeline, as are the next two */
-    uint64_t spilled;      /* registers and bytes of scratch memory */
+    char line[512];        /* of the newest pipeline, as is instructions */
+    uint64_t spilled;      /* registers and bytes of scratch memory, of all pipelines of a plan */
     uint64_t instructions;
     uint32_t pipelines;
 } radv;
@@ -67,7 +67,6 @@ static void read_statistics(VkDevice device, VkPipeline pipeline)
         statistics[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR;
     }
     radv.line[0] = '\0';
-    radv.spilled = 0;
     radv.instructions = 0;
     (void)radv.statistics(device, &info, &count, statistics);
     cr_assert_gt(count, 0, "RADV gives no statistics");
@@ -127,7 +126,9 @@ static void compile(rhumb_context *context, const char *family, const char *what
 {
     rhumb_plan *plan = NULL;
     rhumb_plan_properties properties;
-    rhumb_result result = rhumb_create_plan(context, info, &plan);
+    rhumb_result result;
+    radv.spilled = 0;
+    result = rhumb_create_plan(context, info, &plan);
     cr_expect_eq(result, RHUMB_OK, "%s: %s: %s", family, what, rhumb_last_message(context));
     if (result != RHUMB_OK) {
         return;
@@ -240,6 +241,58 @@ static void compile_schemes(rhumb_context *context, const char *family)
     }
 }
 
+static void compile_encoding(rhumb_context *context, const char *family, const char *what,
+                             const void *scheme, uint32_t views, uint32_t rows)
+{
+    for (size_t i = 0; i < 3; i++) {
+        rhumb_plan_info info;
+        char text[128];
+        rhumb_init_plan_info(&info, RHUMB_OP_ENCODE);
+        info.scheme = scheme;
+        info.head_dim = 256;
+        info.max_q_length = rows;
+        info.views = views | RHUMB_VIEW_BIT(RHUMB_VIEW_X) | RHUMB_VIEW_BIT(RHUMB_VIEW_Y);
+        info.dtype[RHUMB_VIEW_X] = info.dtype[RHUMB_VIEW_Y] = dtypes[i];
+        info.dtype[RHUMB_VIEW_TABLE] = info.dtype[RHUMB_VIEW_COLUMN_TABLE] = dtypes[i];
+        snprintf(text, sizeof text, "encode %s %s", what, harness_dtype_name(dtypes[i]));
+        compile(context, family, text, &info);
+    }
+}
+
+static void compile_encode(rhumb_context *context, const char *family)
+{
+    const uint32_t table = RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE);
+    const uint32_t positions = RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS) |
+                               RHUMB_VIEW_BIT(RHUMB_VIEW_LENGTHS) |
+                               RHUMB_VIEW_BIT(RHUMB_VIEW_STATUS);
+    rhumb_sinusoidal sinusoidal;
+    rhumb_learned learned;
+    rhumb_sinusoidal2d plane;
+    rhumb_learned2d learned2d;
+    rhumb_init_sinusoidal(&sinusoidal);
+    rhumb_init_learned(&learned);
+    rhumb_init_sinusoidal2d(&plane);
+    rhumb_init_learned2d(&learned2d);
+    plane.grid[0] = learned2d.grid[0] = 20;
+    plane.grid[1] = learned2d.grid[1] = 28;
+    compile_encoding(context, family, "sinusoidal", &sinusoidal, positions, 512);
+    compile_encoding(context, family, "learned", &learned, positions | table, 512);
+    learned.normalize = 1;
+    compile_encoding(context, family, "learned, divided", &learned, positions | table, 512);
+    compile_encoding(context, family, "sinusoidal2d", &plane, 0, 560);
+    plane.coordinates = RHUMB_COORDINATES_VALID;
+    plane.normalize = 1;
+    compile_encoding(context, family, "sinusoidal2d of a mask", &plane,
+                     RHUMB_VIEW_BIT(RHUMB_VIEW_VALID), 560);
+    plane.output = RHUMB_OUTPUT_IMAGE;
+    compile_encoding(context, family, "sinusoidal2d of a mask as image", &plane,
+                     RHUMB_VIEW_BIT(RHUMB_VIEW_VALID), 560);
+    compile_encoding(context, family, "learned2d", &learned2d, table, 560);
+    learned2d.form = RHUMB_LEARNED2D_CONCAT;
+    compile_encoding(context, family, "learned2d of two tables", &learned2d,
+                     table | RHUMB_VIEW_BIT(RHUMB_VIEW_COLUMN_TABLE), 560);
+}
+
 static void compile_attention(rhumb_context *context, const char *family, uint32_t head_dim,
                               rhumb_variant variant, rhumb_dtype dtype, bool rotary)
 {
@@ -327,12 +380,122 @@ static void compile_project(rhumb_context *context, const char *family, rhumb_dt
     compile_table(context, family, "project of a continuous bias", dtype, views, &info);
 }
 
+/* The views of one of four schemes that between them have every term. */
+static const struct unfused_row {
+    const char *name;
+    uint32_t type;
+    uint32_t views;
+} unfused_rows[] = {
+    {"plain", 0, RHUMB_VIEW_BIT(RHUMB_VIEW_MASK)},
+    {"shaw", RHUMB_TYPE_SHAW,
+     RHUMB_VIEW_BIT(RHUMB_VIEW_QUERY_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_KEY_TABLE) |
+         RHUMB_VIEW_BIT(RHUMB_VIEW_VALUE_TABLE)},
+    {"t5", RHUMB_TYPE_T5,
+     RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_ROW_SCALE)},
+    {"alibi", RHUMB_TYPE_ALIBI, 0},
+    {"xlnet", RHUMB_TYPE_XLNET,
+     RHUMB_VIEW_BIT(RHUMB_VIEW_QUERY_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_CONTENT_BIAS) |
+         RHUMB_VIEW_BIT(RHUMB_VIEW_POSITION_BIAS) | RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENT_BIAS) |
+         RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENT_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENTS_Q) |
+         RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENTS_K)},
+    {"swin_v2", RHUMB_TYPE_SWIN_V2,
+     RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_HEAD_SCALE)},
+};
+
+static const void *unfused_scheme(uint32_t type)
+{
+    static rhumb_shaw shaw;
+    static rhumb_t5 t5;
+    static rhumb_alibi alibi;
+    static rhumb_xlnet xlnet;
+    static rhumb_swin_v2 swin;
+    rhumb_init_shaw(&shaw);
+    rhumb_init_t5(&t5);
+    rhumb_init_alibi(&alibi);
+    rhumb_init_xlnet(&xlnet);
+    rhumb_init_swin_v2(&swin);
+    swin.window[0] = swin.window[1] = 7;
+    swin.grid[0] = swin.grid[1] = 56;
+    swin.shift[0] = swin.shift[1] = 3;
+    switch (type) {
+    case RHUMB_TYPE_SHAW: return &shaw;
+    case RHUMB_TYPE_T5: return &t5;
+    case RHUMB_TYPE_ALIBI: return &alibi;
+    case RHUMB_TYPE_XLNET: return &xlnet;
+    case RHUMB_TYPE_SWIN_V2: return &swin;
+    default: return NULL;
+    }
+}
+
+/* SCORES where `scores`, else ATTENTION with both its stages. */
+static void compile_unfused(rhumb_context *context, const char *family,
+                            const struct unfused_row *row, bool scores, rhumb_dtype dtype)
+{
+    rhumb_plan_info info;
+    char what[128];
+    rhumb_init_plan_info(&info, scores ? RHUMB_OP_SCORES : RHUMB_OP_ATTENTION);
+    info.scheme = unfused_scheme(row->type);
+    info.heads = 12;
+    info.head_dim = 64;
+    info.max_q_length = 56 * 56;
+    info.views = row->views | RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) |
+                 RHUMB_VIEW_BIT(RHUMB_VIEW_O);
+    if (scores)
+        info.views &=
+            ~(RHUMB_VIEW_BIT(RHUMB_VIEW_MASK) | RHUMB_VIEW_BIT(RHUMB_VIEW_VALUE_TABLE));
+    else
+        info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_V) | RHUMB_VIEW_BIT(RHUMB_VIEW_WORKSPACE);
+    for (uint32_t id = 0; id < RHUMB_MAX_VIEWS; id++)
+        if (id != RHUMB_VIEW_WORKSPACE && !(RHUMB_INTEGER_VIEWS >> id & 1u))
+            info.dtype[id] = dtype;
+    snprintf(what, sizeof what, "%s %s %s", scores ? "scores" : "unfused", row->name,
+             harness_dtype_name(dtype));
+    compile(context, family, what, &info);
+}
+
+static void compile_all_unfused(rhumb_context *context, const char *family)
+{
+    for (size_t i = 0; i < sizeof unfused_rows / sizeof unfused_rows[0]; i++) {
+        compile_unfused(context, family, &unfused_rows[i], true, dtypes[i % 3]);
+        compile_unfused(context, family, &unfused_rows[i], false, dtypes[(i + 1) % 3]);
+    }
+}
+
+/* BIAS by distance, by slope and by window. */
+static void compile_bias(rhumb_context *context, const char *family)
+{
+    static const uint32_t types[] = {RHUMB_TYPE_T5, RHUMB_TYPE_ALIBI, RHUMB_TYPE_SWIN_V2};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        rhumb_plan_info info;
+        char what[128];
+        rhumb_init_plan_info(&info, RHUMB_OP_BIAS);
+        info.scheme = unfused_scheme(types[i]);
+        info.heads = 12;
+        info.head_dim = 64;
+        info.max_q_length = 49;
+        info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_O);
+        if (types[i] != RHUMB_TYPE_ALIBI)
+            info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE);
+        if (types[i] != RHUMB_TYPE_SWIN_V2)
+            info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_Q) |
+                          RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_K) |
+                          RHUMB_VIEW_BIT(RHUMB_VIEW_LENGTHS);
+        info.dtype[RHUMB_VIEW_O] = info.dtype[RHUMB_VIEW_TABLE] = dtypes[i];
+        snprintf(what, sizeof what, "bias of scheme type %u %s", types[i],
+                 harness_dtype_name(dtypes[i]));
+        compile(context, family, what, &info);
+    }
+}
+
 static void compile_all(rhumb_context *context, const char *family)
 {
     static const uint32_t head_dims[] = {64, 80, 96, 128, 256};
     compile_rotate(context, family);
     compile_append(context, family);
     compile_schemes(context, family);
+    compile_all_unfused(context, family);
+    compile_bias(context, family);
+    compile_encode(context, family);
     for (size_t t = 0; t < 3; t++) {
         compile_resize(context, family, dtypes[t]);
         compile_project(context, family, dtypes[t]);

@@ -30,6 +30,48 @@ static const field fields[] = {
 #define scheme_name "rope2d"
     RHUMB_ROPE2D_FIELDS(FIELD)
 #undef scheme_name
+#define scheme_name "sinusoidal"
+    RHUMB_SINUSOIDAL_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "learned"
+    RHUMB_LEARNED_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "sinusoidal2d"
+    RHUMB_SINUSOIDAL2D_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "learned2d"
+    RHUMB_LEARNED2D_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "resize"
+    RHUMB_RESIZE_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "shaw"
+    RHUMB_SHAW_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "music_transformer"
+    RHUMB_MUSIC_TRANSFORMER_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "t5"
+    RHUMB_T5_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "alibi"
+    RHUMB_ALIBI_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "transformer_xl"
+    RHUMB_TRANSFORMER_XL_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "xlnet"
+    RHUMB_XLNET_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "deberta"
+    RHUMB_DEBERTA_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "swin"
+    RHUMB_SWIN_FIELDS(FIELD)
+#undef scheme_name
+#define scheme_name "swin_v2"
+    RHUMB_SWIN_V2_FIELDS(FIELD)
+#undef scheme_name
 #undef FIELD
 };
 

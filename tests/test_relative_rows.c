@@ -351,7 +351,7 @@ Test(relative_rows, transformer_xl_and_xlnet_follow_the_lengths_or_the_clamp)
         expect_formula("transformer_xl, learned", &learned, xl_formula);
 }
 
-/* Queries beyond the keys: rows are counted from the first, so that their distances have rows too. */
+/* Queries beyond the keys, counted from the first: their distances have rows too. */
 Test(relative_rows, transformer_xl_has_rows_for_more_queries_than_keys)
 {
     rhumb_transformer_xl p;

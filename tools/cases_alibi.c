@@ -169,6 +169,36 @@ static int run_table(case_file *c, alibi_case *t)
     return case_compare(c, "reference", golden, t->alibi.slopes, &c->result->reference_error);
 }
 
+/* On the host, and as the bias of a key one step before its query: -m. */
+static int run_slopes(case_file *c, alibi_case *t, const rhumb_alibi *alibi)
+{
+    const uint32_t heads = t->base.heads;
+    double *slopes = case_relative_own(c, &t->base, calloc(heads, sizeof *slopes));
+    float *out = case_relative_own(c, &t->base, calloc(heads, sizeof *out));
+    const tensor *golden = case_tensor(c, "out.table", 1);
+    gpu_operation op;
+    uint32_t h;
+
+    if (slopes == NULL || out == NULL || golden == NULL)
+        return -1;
+    if (rhumb_alibi_slopes_of(alibi, heads, slopes, NULL) != RHUMB_OK)
+        return case_fail(c, "host: %.200s", rhumb_last_message(NULL));
+    if (case_compare(c, "host", golden, slopes, &c->result->device_error) != 0)
+        return -1;
+    gpu_init_operation(&op, RHUMB_OP_BIAS);
+    op.info.scheme = alibi;
+    op.info.heads = heads;
+    op.info.head_dim = 1;
+    op.info.max_q_length = 1;
+    op.dispatch.q_offset = 1;
+    gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, 1, heads, 1, 1, NULL, out);
+    if (case_run_device(c, "slopes", &op) != 0)
+        return -1;
+    for (h = 0; h < heads; h++)
+        slopes[h] = -(double)out[h];
+    return case_compare(c, "device", golden, slopes, &c->result->device_error);
+}
+
 static int run_device(case_file *c, alibi_case *t)
 {
     static const rhumb_alibi_form forms[] = {
@@ -181,13 +211,14 @@ static int run_device(case_file *c, alibi_case *t)
     rhumb_alibi alibi;
     const relative_device device = {.scheme = &alibi, .positions_k = t->alibi.positions};
 
-    if (t->base.q == NULL)
-        return case_reference_only(c, "scheme alibi");
     rhumb_init_alibi(&alibi);
     alibi.form = forms[t->alibi.form];
     alibi.bias_times_scale = t->alibi.inside != 0;
     alibi.bias_max = case_number(c->params, "alibi_bias_max", 8.0);
-    return case_relative_device(c, &t->base, &device);
+    if (strcmp(c->result->op, "table") == 0)
+        return run_slopes(c, t, &alibi);
+    return t->base.q != NULL ? case_relative_device(c, &t->base, &device)
+                             : case_bias_device(c, &t->base, &device);
 }
 
 int case_run_alibi(case_file *c)

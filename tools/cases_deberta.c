@@ -64,6 +64,28 @@ static int64_t bucket(const void *user, int64_t position)
     return ref_deberta_bucket(user, position);
 }
 
+void case_deberta_scheme(const ref_deberta *d, rhumb_deberta *deberta)
+{
+    rhumb_init_deberta(deberta);
+    deberta->position_buckets = d->buckets ? d->span : 0;
+    deberta->max_relative_positions = d->most;
+    deberta->clamp_input = d->input_clamp != 0;
+    deberta->p2c_index = d->paper ? RHUMB_P2C_PAPER : RHUMB_P2C_CODE;
+}
+
+static int run_buckets_on_device(case_file *c, const ref_deberta *d)
+{
+    rhumb_deberta deberta;
+    const case_buckets buckets = {.scheme = &deberta,
+                                  .rows = 2 * d->span,
+                                  .vectors = true,
+                                  .direction = -1,
+                                  .shift = (int32_t)d->span};
+
+    case_deberta_scheme(d, &deberta);
+    return case_buckets_device(c, &buckets);
+}
+
 static int run_buckets(case_file *c)
 {
     ref_deberta d;
@@ -76,7 +98,9 @@ static int run_buckets(case_file *c)
     if (!d.buckets)
         return case_fail(c, "params: wanted position_buckets above 0 for op buckets");
     d.input_clamp = case_bool(c->params, "input_clamp", true);
-    return case_buckets_reference(c, bucket, &d);
+    if (case_buckets_reference(c, bucket, &d) != 0)
+        return -1;
+    return c->device != NULL ? run_buckets_on_device(c, &d) : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -147,15 +171,6 @@ static int run_reference(case_file *c, deberta_case *t)
     return case_relative_reference(c, &t->base);
 }
 
-void case_deberta_scheme(const ref_deberta *d, rhumb_deberta *deberta)
-{
-    rhumb_init_deberta(deberta);
-    deberta->position_buckets = d->buckets ? d->span : 0;
-    deberta->max_relative_positions = d->most;
-    deberta->clamp_input = d->input_clamp != 0;
-    deberta->p2c_index = d->paper ? RHUMB_P2C_PAPER : RHUMB_P2C_CODE;
-}
-
 static int run_device(case_file *c, deberta_case *t)
 {
     rhumb_deberta deberta;
@@ -182,10 +197,8 @@ static int run_heads(case_file *c)
 
 int case_run_deberta(case_file *c)
 {
-    if (strcmp(c->result->op, "buckets") == 0) {
-        const int result = run_buckets(c);
-        return result == 0 && c->device != NULL ? case_reference_only(c, "scheme deberta") : result;
-    }
+    if (strcmp(c->result->op, "buckets") == 0)
+        return run_buckets(c);
     if (case_check_params(c, c->params, attention_rows, COUNT(attention_rows)) != 0)
         return -1;
     return case_string(c->params, "level") != NULL ? case_run_deberta_hidden(c) : run_heads(c);

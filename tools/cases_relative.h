@@ -114,6 +114,21 @@ int case_relative_device(case_file *c, relative_case *t, const relative_device *
 /* Whether element i of scores [batch, heads, q_rows, k_rows] is of a key after its query. */
 bool case_relative_in_future(const relative_case *t, uint64_t i);
 
+/* Op bias likewise: TABLE from t->terms.b. */
+int case_bias_device(case_file *c, relative_case *t, const relative_device *d);
+
+/* Op buckets on the device, of a scheme with a TABLE, or with vectors. */
+typedef struct case_buckets {
+    const void *scheme;
+    uint32_t rows;
+    bool vectors;
+    int32_t direction; /* in.relative_position: 1 key minus query, -1 query minus key */
+    int32_t shift;     /* row - shift is the bucket */
+} case_buckets;
+
+/* in.relative_position through rhumb_relative_rows and through the device against out.buckets. */
+int case_buckets_device(case_file *c, const case_buckets *buckets);
+
 /* Op buckets. */
 extern const tensor_row case_buckets_tensors[];
 extern const size_t case_buckets_tensor_count;

@@ -158,8 +158,8 @@ int case_relative_run_device(case_file *c, relative_case *t, const relative_devi
         set_info(&f, a->v == NULL);
         gpu_add_tensor(&op, RHUMB_VIEW_Q, RHUMB_F32, t->batch, t->heads, q, dim, a->q, NULL);
         gpu_add_tensor(&op, RHUMB_VIEW_K, RHUMB_F32, t->batch, t->kv_heads, k, dim, a->k, NULL);
-        gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, t->batch, t->heads, q,
-                       a->v != NULL ? dim : k, NULL, a->out);
+        gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, t->batch, t->heads, q, a->v != NULL ? dim : k,
+                       NULL, a->out);
         if (a->v != NULL) {
             gpu_add_tensor(&op, RHUMB_VIEW_V, RHUMB_F32, t->batch, t->kv_heads, k, dim, a->v, NULL);
             gpu_add_tensor(&op, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, workspace, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Golden cases of schemes swin and swin_v2 (PARAMS.md sections 6.5 and 6.6). */
-#include "cases_absolute.h"
+#include "cases_swin.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -76,24 +76,6 @@ static const tensor_row coordinate_tensors[] = {{"out.table", TENSOR_F32, true}}
 static const tensor_row mlp_tensors[] = {MLP_TENSORS, {"out.bias", TENSOR_F32, true}};
 static const tensor_row cosine_tensors[] = {
     QKV_TENSORS, MLP_TENSORS, {"in.logit_scale", TENSOR_F32, true}};
-
-typedef struct swin_case {
-    bool second;    /* swin_v2 */
-    bool attention; /* else the bias alone */
-    uint32_t heads;
-    uint32_t pretrained[2];
-    double gain;
-    ref_window_attention at; /* its window for every op; its arrays are those of the tensors */
-    const tensor *table;     /* [rows, H] */
-    const tensor *w1;        /* [hidden, 2] */
-    const tensor *b1;
-    const tensor *w2; /* [H, hidden] */
-    const tensor *log_scales;
-    const tensor *q; /* [B, H, tokens, D] */
-    const tensor *k;
-    const tensor *v;
-    const tensor *golden;
-} swin_case;
 
 /* ------------------------------------------------------------------------------------------------
  * Parameters
@@ -317,111 +299,11 @@ static int run_reference(case_file *c, const swin_case *t)
     return result;
 }
 
-/* One of the two structs as the device takes it. */
-static const void *device_scheme(const swin_case *t, rhumb_swin *swin, rhumb_swin_v2 *second)
-{
-    const ref_window_attention *at = &t->at;
-    const rhumb_window_padding padding = at->pad == REF_PAD_THEN_SHIFT ? RHUMB_WINDOW_PAD_THEN_SHIFT
-                                         : at->pad == REF_SHIFT_THEN_PAD
-                                             ? RHUMB_WINDOW_SHIFT_THEN_PAD
-                                             : RHUMB_WINDOW_EXACT;
-
-    rhumb_init_swin(swin);
-    rhumb_init_swin_v2(second);
-    memcpy(swin->window, at->window.size, sizeof swin->window);
-    memcpy(swin->grid, at->grid, sizeof swin->grid);
-    memcpy(swin->shift, at->shift, sizeof swin->shift);
-    swin->prefix_tokens = at->window.prefix;
-    swin->padding = padding;
-    swin->mask_value = at->mask_value;
-    memcpy(second->window, at->window.size, sizeof second->window);
-    memcpy(second->grid, at->grid, sizeof second->grid);
-    memcpy(second->shift, at->shift, sizeof second->shift);
-    memcpy(second->pretrained_window, t->pretrained, sizeof second->pretrained_window);
-    second->padding = padding;
-    second->mask_value = at->mask_value;
-    second->max_log_scale = at->max_log_scale;
-    second->epsilon = at->eps;
-    return t->second ? (const void *)second : swin;
-}
-
-/* The table of both schemes as floats; malloc'ed, NULL without memory. */
-static float *device_table(const swin_case *t)
-{
-    const size_t count = (size_t)ref_window_rows(&t->at.window) * t->heads;
-    double *values = t->second ? malloc(count * sizeof *values) : tensor_doubles(t->table);
-    float *table = malloc(count * sizeof *table);
-    size_t i;
-
-    if (values == NULL || table == NULL || (t->second && make_table(t, values) != 0)) {
-        free(table);
-        table = NULL;
-    }
-    for (i = 0; table != NULL && i < count; i++)
-        table[i] = (float)values[i];
-    free(values);
-    return table;
-}
-
-/* ATTENTION; the first round asks how much WORKSPACE there must be. */
-static int attend_on_device(case_file *c, const swin_case *t, const float *table, float *o)
-{
-    const uint64_t *s = t->q->shape;
-    rhumb_swin swin;
-    rhumb_swin_v2 second;
-    gpu_operation op;
-    uint64_t workspace = 1;
-    int pass;
-
-    for (pass = 0; pass < 2; pass++) {
-        gpu_init_operation(&op, RHUMB_OP_ATTENTION);
-        op.info.scheme = device_scheme(t, &swin, &second);
-        op.info.heads = t->heads;
-        op.info.head_dim = (uint32_t)s[3];
-        op.info.max_q_length = (uint32_t)s[2];
-        op.info.scale = (float)t->at.scale;
-        gpu_add_tensor(&op, RHUMB_VIEW_Q, RHUMB_F32, s[0], s[1], s[2], s[3], t->q->data, NULL);
-        gpu_add_tensor(&op, RHUMB_VIEW_K, RHUMB_F32, s[0], s[1], s[2], s[3], t->k->data, NULL);
-        gpu_add_tensor(&op, RHUMB_VIEW_V, RHUMB_F32, s[0], s[1], s[2], s[3], t->v->data, NULL);
-        gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, s[0], s[1], s[2], s[3], NULL, o);
-        gpu_add_tensor(&op, RHUMB_VIEW_TABLE, RHUMB_F32, 1, 1, ref_window_rows(&t->at.window),
-                       t->heads, table, NULL);
-        if (t->second)
-            gpu_add_tensor(&op, RHUMB_VIEW_HEAD_SCALE, RHUMB_F32, 1, 1, 1, t->heads,
-                           t->log_scales->data, NULL);
-        gpu_add_tensor(&op, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, workspace, NULL, NULL);
-        if (pass == 0 && gpu_query_operation(c->device, &op) != RHUMB_OK)
-            return case_fail(c, "device: %s", op.message);
-        workspace = op.properties.workspace_size / sizeof(float) * s[0];
-    }
-    return case_run_device(c, "device", &op);
-}
-
-static int run_device(case_file *c, const swin_case *t)
-{
-    tensor_list store = {0};
-    float *table;
-    tensor *o;
-    int result = -1;
-
-    if (!t->attention)
-        return case_reference_only(c, t->second ? "scheme swin_v2" : "scheme swin");
-    table = device_table(t);
-    o = tensor_list_add(&store, "o", TENSOR_F32, 4, t->golden->shape, NULL);
-    if (table == NULL || o == NULL)
-        case_fail(c, "no memory");
-    else if (attend_on_device(c, t, table, o->data) == 0)
-        result = case_compare_tensor(c, "device", t->golden, o);
-    tensor_list_free(&store);
-    free(table);
-    return result;
-}
-
 static int run_window(case_file *c, swin_case *t)
 {
     if (read_params(c, t) != 0 || read_tensors(c, t) != 0 || run_reference(c, t) != 0)
         return -1;
-    return c->device != NULL ? run_device(c, t) : 0;
+    return c->device != NULL ? case_swin_on_device(c, t) : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -452,23 +334,7 @@ static int run_buckets(case_file *c, swin_case *t)
     }
     free(index);
     free(values);
-    return result == 0 && c->device != NULL ? run_device(c, t) : result;
-}
-
-static int coordinates_on_device(case_file *c, const swin_case *t)
-{
-    const uint64_t rows = ref_window_rows(&t->at.window);
-    rhumb_swin_v2 scheme;
-    gpu_operation op;
-
-    rhumb_init_swin_v2(&scheme);
-    memcpy(scheme.window, t->at.window.size, sizeof scheme.window);
-    memcpy(scheme.pretrained_window, t->pretrained, sizeof scheme.pretrained_window);
-    gpu_init_operation(&op, RHUMB_OP_ENCODE);
-    op.info.scheme = &scheme;
-    op.info.head_dim = 2;
-    op.info.max_q_length = (uint32_t)rows;
-    return case_encode_on_device(c, &op, NULL, t->golden, (uint64_t[]){1, 1, rows, 2});
+    return result == 0 && c->device != NULL ? case_swin_rows_on_device(c, t) : result;
 }
 
 static int run_coordinates(case_file *c, swin_case *t)
@@ -488,7 +354,7 @@ static int run_coordinates(case_file *c, swin_case *t)
     else
         result = case_compare(c, "reference", t->golden, coordinates, &c->result->reference_error);
     free(coordinates);
-    return result == 0 && c->device != NULL ? coordinates_on_device(c, t) : result;
+    return result == 0 && c->device != NULL ? case_swin_coordinates_on_device(c, t) : result;
 }
 
 static int run_resize(case_file *c, swin_case *t)

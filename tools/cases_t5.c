@@ -89,16 +89,13 @@ static int run_reference(case_file *c, t5_case *t)
                              : case_bias_reference(c, &t->base);
 }
 
-static int run_buckets(case_file *c)
+static int run_buckets(case_file *c, t5_case *t)
 {
-    ref_t5 t5;
-
-    memset(&t5, 0, sizeof t5);
     if (case_check_params(c, c->params, buckets_rows, COUNT(buckets_rows)) != 0 ||
         case_check_tensors(c, case_buckets_tensors, case_buckets_tensor_count) != 0 ||
-        read_buckets(c, &t5) != 0)
+        read_buckets(c, &t->t5) != 0)
         return -1;
-    return case_buckets_reference(c, bucket, &t5);
+    return case_buckets_reference(c, bucket, &t->t5);
 }
 
 static int run_device(case_file *c, t5_case *t)
@@ -106,14 +103,21 @@ static int run_device(case_file *c, t5_case *t)
     rhumb_t5 t5;
     const relative_device device = {.scheme = &t5};
 
-    if (t->base.q == NULL)
-        return case_reference_only(c, "scheme t5");
     rhumb_init_t5(&t5);
     t5.num_buckets = t->t5.buckets;
     t5.max_distance = t->t5.most;
     t5.bidirectional = t->t5.bidirectional != 0;
     t5.bias_scale = t->t5.scale;
-    return case_relative_device(c, &t->base, &device);
+    if (strcmp(c->result->op, "buckets") == 0) {
+        case_buckets buckets = {.scheme = &t5, .direction = 1};
+        /* The last of an odd number of buckets belongs to neither side. */
+        if (t5.bidirectional)
+            t5.num_buckets -= t5.num_buckets % 2;
+        buckets.rows = t5.num_buckets;
+        return case_buckets_device(c, &buckets);
+    }
+    return t->base.q != NULL ? case_relative_device(c, &t->base, &device)
+                             : case_bias_device(c, &t->base, &device);
 }
 
 int case_run_t5(case_file *c)
@@ -123,7 +127,7 @@ int case_run_t5(case_file *c)
 
     memset(&t, 0, sizeof t);
     if (strcmp(c->result->op, "buckets") == 0) {
-        result = run_buckets(c);
+        result = run_buckets(c, &t);
     } else {
         result = read_case(c, &t);
         if (result == 0)

@@ -475,7 +475,9 @@ typedef enum rhumb_op {
      * it is loaded; K has been rotated when it was written. Accumulates in float32. With
      * plan_info.scheme its terms join the logits and, with VALUE_TABLE, the values:
      *   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment])
-     *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q */
+     *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q
+     * delta goes by the position views where both are there, else by the indices a + q_offset and
+     * j. A plan with a scheme or MASK is UNFUSED, and wants WORKSPACE. */
     RHUMB_OP_ATTENTION = 2,
     /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. Views: Y,
      * optional X, and those of the scheme's block. Y [B, 1, L, D], over a grid also [B, D, H, W]; X
@@ -485,16 +487,19 @@ typedef enum rhumb_op {
     /* Y: a learned table resampled to another grid; plan_info.scheme is a rhumb_resize. Views:
      * TABLE {1, 1, rows, head_dim}, Y likewise. The grids say the rows: max_q_length means nothing. */
     RHUMB_OP_RESIZE = 4,
-    /* O [1, heads, Lq, Lk] = b, the part of a relative scheme's logits that is free of Q and K, to be
-     * added to them (times the plan's scale where the scheme has its bias inside). Views: O; TABLE
-     * where the scheme has one; optional POSITIONS_Q, POSITIONS_K ([L]), LENGTHS (of one batch entry),
-     * STATUS. Row a has the position q_offset + a, q_offset as in ATTENTION, key j the position j;
-     * with both position views those of the views. Elements beyond q_length and k_length stay as
-     * they are. Schemes with windows: O is one window, or with a shift [windows, heads, N, N], the
-     * mask included. */
+    /* O [1, heads, Lq, Lk] = b, the part of a relative scheme's logits that is free of Q and K, to
+     * be added to them (times the plan's scale where the scheme has its bias inside). Views: O;
+     * TABLE where the scheme has one; optional POSITIONS_Q, POSITIONS_K ([L]), LENGTHS (of one batch
+     * entry), STATUS. Row a has the position q_offset + a, q_offset as in ATTENTION, key j the
+     * position j; with both position views those of the views. Elements beyond q_length and k_length
+     * stay as they are. Schemes with windows: O is one window, or with a shift
+     * [windows, heads, N, N], the mask included. */
     RHUMB_OP_BIAS = 5,
-    /* O [B, heads, Lq, Lk] = S, with every positional term, before any mask. With plan_info.rotary
-     * Q is rotated when it is loaded, K has been rotated. */
+    /* O [B, heads, Lq, Lk] = S, with every positional term, before any mask, for rows below q_length
+     * and keys below k_length. With plan_info.rotary Q is rotated when it is loaded, K has been
+     * rotated. Views: Q, K, O; those of the scheme but VALUE_TABLE; optional POSITIONS_Q,
+     * POSITIONS_K, LENGTHS, STATUS. With windows of a grid O is [windows B, heads, N, N], without
+     * the mask between regions; padding tokens have q = k = 0 and rows of their own. */
     RHUMB_OP_SCORES = 6,
     /* Y = X W^T + b: the tables of schemes that project their position embedding. Views: X [rows,
      * channels] {1, 1, rows, value_dim}; WEIGHT by plan_info.weight_layout; optional OFFSET (b)
@@ -628,7 +633,9 @@ typedef struct rhumb_plan_properties {
     uint32_t bindings_size;        /* bytes of the bindings block */
     uint32_t padding;
     uint64_t workspace_size;       /* bytes of WORKSPACE for one batch entry at the plan's maxima;
-                                      times B. 0: none wanted */
+                                      times B. 0: none wanted. Rows are taken in blocks of up to
+                                      16 MiB of logits, or one by one where a row of all heads has
+                                      more */
     uint64_t flops;                /* of one batch entry at the plan's maximum lengths,
                                       nothing masked */
     uint64_t bytes;                /* read and written, likewise */

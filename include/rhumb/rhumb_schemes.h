@@ -857,8 +857,8 @@ static inline void rhumb_init_transformer_xl(rhumb_transformer_xl *s)
  * Source: Yang et al., XLNet (arXiv 1906.08237), sections 2.4 and 2.5.
  *
  *     S = ((q + u) . k + (q + w) . A[row] + (q + z) . G[same segment ? 0 : 1]) s
- * Rows and views as transformer_xl's SINUSOIDAL, on both sides also with flip_half. The segment term
- * with SEGMENT_BIAS (z), SEGMENT_TABLE (G), SEGMENTS_Q and SEGMENTS_K, all or none of them; keys of
+ * Rows and views as transformer_xl's SINUSOIDAL, on both sides also with flip_half. The segment
+ * term with SEGMENT_BIAS (z), SEGMENT_TABLE (G), SEGMENTS_Q and SEGMENTS_K, all or none of them; keys of
  * memory have segment 0.
  */
 typedef struct rhumb_xlnet {

@@ -1,4 +1,4 @@
-/* What operations on logits share: views, masks, lengths, and windows of a grid as batch entries. */
+/* What operations on logits share: views, masks, lengths, and the windows of a grid as entries. */
 #include "op.h"
 
 rhumb_result rhumb_check_logit_views(const rhumb_context *context, const char *op,
@@ -15,10 +15,11 @@ rhumb_result rhumb_check_logit_views(const rhumb_context *context, const char *o
     if (!(r->terms.mask & TERM_WINDOW))
         return RHUMB_OK;
     if (r->info.views & unused)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "%s: views: wanted no LENGTHS, no POSITIONS and, with a grid, no MASK, as "
-                          "windows are whole, found mask 0x%x",
-                          op, r->info.views & unused);
+        return rhumb_fail(
+            context, RHUMB_ERROR_ARGUMENT,
+            "%s: views: wanted no LENGTHS, no POSITIONS and, with a grid, no MASK, as "
+            "windows are whole, found mask 0x%x",
+            op, r->info.views & unused);
     if (r->has_rotary)
         return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
                           "%s: rotary: wanted NULL with windows, found a scheme", op);
@@ -94,8 +95,8 @@ rhumb_result rhumb_check_window_rows(const rhumb_binder *b, const rhumb_bindings
     if (bindings->q_length == tokens && bindings->k_length == tokens)
         return RHUMB_OK;
     return rhumb_fail(b->plan->context, RHUMB_ERROR_ARGUMENT,
-                      "%s: shape: wanted Lq and Lk %llu, the tokens of a %s, found %u and %u", b->op,
-                      (unsigned long long)tokens, t->grid[0] ? "grid" : "window",
+                      "%s: shape: wanted Lq and Lk %llu, the tokens of a %s, found %u and %u",
+                      b->op, (unsigned long long)tokens, t->grid[0] ? "grid" : "window",
                       bindings->q_length, bindings->k_length);
 }
 

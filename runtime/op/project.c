@@ -13,8 +13,8 @@ static rhumb_result resolve_continuous(const rhumb_context *context, rhumb_resol
     const rhumb_scheme *scheme = rhumb_find_scheme(params->type);
     if (!scheme || !scheme->resolve_continuous)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "project: scheme: wanted NULL or a scheme with a continuous bias, found a "
-                          "struct of type %u",
+                          "project: scheme: wanted NULL or a scheme with a continuous bias, found "
+                          "a struct of type %u",
                           params->type);
     RHUMB_TRY(scheme->resolve_continuous(context, params, &r->continuous));
     if (!(r->info.views & BIT(RHUMB_VIEW_OFFSET)) || (r->info.views & FOLD_VIEWS))

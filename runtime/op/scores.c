@@ -108,8 +108,8 @@ uint64_t rhumb_score_groups(const rhumb_bindings *bindings, const struct rhumb_p
 static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
                            const rhumb_dispatch *d)
 {
-    struct rhumb_push push = {.batch = bindings->batch, .window_left = RHUMB_NO_WINDOW,
-                              .window_right = RHUMB_NO_WINDOW};
+    struct rhumb_push push = {
+        .batch = bindings->batch, .window_left = RHUMB_NO_WINDOW, .window_right = RHUMB_NO_WINDOW};
     RHUMB_TRY(rhumb_check_lengths(bindings, d, true, &push));
     RHUMB_TRY(rhumb_check_query_offset(bindings, d, &push));
     if (d->causal || d->inverse || d->window_left != RHUMB_NO_WINDOW ||

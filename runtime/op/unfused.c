@@ -1,4 +1,4 @@
-/* Unfused attention: logits of a block of rows to WORKSPACE, their softmax and the sum of values from
+/* Unfused attention: logits of a block of rows to WORKSPACE, softmax and the sum of values from
  * there, then the next block. The plain route of every relative scheme. */
 #include "op.h"
 
@@ -26,10 +26,11 @@ rhumb_result rhumb_choose_unfused(const rhumb_context *context, rhumb_resolved *
 {
     rhumb_plan_properties *p = &r->properties;
     if (r->info.variant != RHUMB_VARIANT_AUTO && r->info.variant != RHUMB_VARIANT_UNFUSED)
-        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
-                          "attention: variant: wanted AUTO or UNFUSED with a scheme or MASK, which no "
-                          "fused kernel has, found %d",
-                          (int)r->info.variant);
+        return rhumb_fail(
+            context, RHUMB_ERROR_UNSUPPORTED,
+            "attention: variant: wanted AUTO or UNFUSED with a scheme or MASK, which no "
+            "fused kernel has, found %d",
+            (int)r->info.variant);
     if (!(r->info.views & BIT(RHUMB_VIEW_WORKSPACE)))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "attention: views: wanted WORKSPACE for the unfused form, found none");
@@ -41,6 +42,7 @@ rhumb_result rhumb_choose_unfused(const rhumb_context *context, rhumb_resolved *
     rhumb_set_common(r, &r->keys[RHUMB_SECOND_STAGE], RHUMB_KERNEL_SOFTMAX_VALUES, false);
     r->keys[RHUMB_SECOND_STAGE].spec[SPEC_TERMS] = r->terms.mask;
     r->has_second = true;
+    p->shared_bytes = 16 * (RHUMB_MAX_HEAD_DIM + GENERIC_INVOCATIONS); /* of the second stage */
     r->rows_per_group[RHUMB_SECOND_STAGE] = 1;
     bool windows = r->terms.mask & TERM_WINDOW;
     uint32_t rows = windows ? rhumb_window_tokens(&r->terms) : r->info.max_q_length;
@@ -64,8 +66,8 @@ rhumb_result rhumb_check_workspace(const rhumb_binder *b, const rhumb_bindings *
     if (!(b->present & BIT(id)))
         return RHUMB_OK;
     const rhumb_view *v = b->placed[id].view;
-    uint64_t wanted = rhumb_saturated_product(b->plan->resolved.properties.workspace_size / 4,
-                                              bindings->batch);
+    uint64_t wanted =
+        rhumb_saturated_product(b->plan->resolved.properties.workspace_size / 4, bindings->batch);
     if (v->shape[0] == 1 && v->shape[1] == 1 && v->shape[2] == 1 && v->shape[3] >= wanted)
         return RHUMB_OK;
     return rhumb_fail(b->plan->context, RHUMB_ERROR_ARGUMENT,

@@ -1,8 +1,8 @@
 /* deberta: a row per clamped distance (v1), or per logarithmic bucket of it (v2, v3).
  *
  * With mid = span / 2 and R = (max_relative_positions - 1) / mid distances up to mid are buckets of
- * their own, and bucket mid + m begins at the least a with ceil(ln(a / mid) / ln(R) (mid - 1)) >= m,
- * that is above mid R^((m - 1) / (mid - 1)). */
+ * their own, and bucket mid + m begins at the least a with ceil(ln(a / mid) / ln(R) (mid - 1)) >=
+ * m, that is above mid R^((m - 1) / (mid - 1)). */
 #include "terms.h"
 
 #include <math.h>

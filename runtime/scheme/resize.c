@@ -123,8 +123,8 @@ static double geometric_ratio(uint32_t old_half, uint32_t new_half)
     return q;
 }
 
-/* Source samples lie at 0, +-1, +-(1 + q), ...; wanted ones at the integers. A wanted one beyond the
- * last source sample takes its value. */
+/* Source samples lie at 0, +-1, +-(1 + q), ...; wanted ones at the integers. A wanted one beyond
+ * the last source sample takes its value. */
 static void place_geometric(const rhumb_resize *p, uint32_t axis, rhumb_resampling *r)
 {
     uint32_t old_half = p->old_grid[axis] / 2, new_half = p->new_grid[axis] / 2;

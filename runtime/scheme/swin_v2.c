@@ -57,7 +57,7 @@ static rhumb_result resolve(const rhumb_context *context, const void *params,
     return RHUMB_OK;
 }
 
-/* A window of one cell has one offset, 0, and its coordinate is 0: there is nothing to divide by. */
+/* A window of one cell has one offset, 0, whose coordinate is 0: there is nothing to divide by. */
 static rhumb_result resolve_continuous(const rhumb_context *context, const void *params,
                                        rhumb_continuous *continuous)
 {

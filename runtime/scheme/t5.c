@@ -1,8 +1,8 @@
 /* t5: buckets of the distance, exact ones and then logarithmic ones.
  *
- * Of n buckets a side the first e = n / 2 hold one distance each; bucket e + m begins at the least a
- * with floor(ln(a / e) / ln(max_distance / e) (n - e)) >= m, that is e (max_distance / e)^(m / (n -
- * e)). The last one has no end. */
+ * Of n buckets a side the first e = n / 2 hold one distance each; bucket e + m begins at the least
+ * a with floor(ln(a / e) / ln(max_distance / e) (n - e)) >= m, that is
+ * e (max_distance / e)^(m / (n - e)). The last one has no end. */
 #include "terms.h"
 
 static rhumb_result check(const rhumb_context *context, const rhumb_t5 *p)

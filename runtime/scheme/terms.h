@@ -17,16 +17,16 @@ typedef struct rhumb_term_views {
     uint32_t optional;
 } rhumb_term_views;
 
-/* Checks the views of operations on logits, and adds the terms that they bring to terms->mask. Other
- * operations have views of their own: nothing is checked then, and no term is on. */
+/* Checks the views of operations on logits, and adds the terms that they bring to terms->mask.
+ * Other operations have views of their own: nothing is checked then, and no term is on. */
 rhumb_result rhumb_take_term_views(const rhumb_context *context, const char *scheme,
                                    const rhumb_plan_info *info, const rhumb_term_views *views,
                                    rhumb_terms *terms);
 /* Whether logits are made, so that distances meet tables. */
 bool rhumb_makes_logits(const rhumb_plan_info *info);
 
-/* rows.c. row = zero + direction * (pos_k - pos_q) for distances from `low` to `high`, the nearest of
- * them beyond. */
+/* rows.c. row = zero + direction * (pos_k - pos_q) for distances from `low` to `high`, the nearest
+ * of them beyond. */
 void rhumb_set_line(rhumb_terms *terms, int32_t zero, int32_t direction, int32_t low, int32_t high);
 
 /* xl_rows.c. Tables of transformer_xl and xlnet that follow the lengths. */

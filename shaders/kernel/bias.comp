@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// BIAS: O[b, h, a, j] = b_h[rho(i, j)], the part of a relative scheme's logits that is free of q and k
-// (spec of each scheme: rhumb_schemes.h).
+// BIAS: O[b, h, a, j] = b_h[rho(i, j)], the part of a relative scheme's logits that is free of q
+// and k (spec of each scheme: rhumb_schemes.h).
 //
 //   delta = pos_k - pos_q of POSITIONS_Q[a] and POSITIONS_K[j] where both are there, else of
 //   a + q_offset and j
@@ -77,7 +77,8 @@ void main()
     [[dont_unroll]] for (uint h = first_head; h < last_head; h++) {
         vec4 v;
         [[unroll]] for (uint i = 0u; i < BIAS_KEYS; i++)
-            v[i] = scalar_bias(h, keys.row[i], 1.0, keys.delta[i], keys.j[i], keys.position[i], n.k) +
+            v[i] = scalar_bias(h, keys.row[i], 1.0, keys.delta[i], keys.j[i], keys.position[i],
+                               n.k) +
                    keys.mask[i];
         v *= has_flag(TERM_FLAG_BIAS_IN_SCALE) ? constants.scale : 1.0;
         uint e = o_at(b, h, a) + first;

@@ -3,7 +3,7 @@
 #extension GL_EXT_control_flow_attributes : require
 // PROJECT: Y[h, r, c] = sum over k of X[r, k] W[h, c, k] + b[h, c]
 //
-// X [rows, K] with K = value_dim, W [H, D, K] or [K, H, D], b [H, D], Y [H, rows, D]. One invocation
+// X [rows, K] with K = value_dim, W [H, D, K] or [K, H, D], b [H, D], Y [H, rows, D]. An invocation
 // makes PROJECT_ROWS rows of one channel; invocations run over channels fastest, so that they share
 // the rows of X and, with W [K, H, D], read neighbouring weights.
 #include "rhumb_shared.h"

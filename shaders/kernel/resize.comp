@@ -48,10 +48,12 @@ float kernel_at(float u)
     u = abs(u);
     if ((RESIZE & RESIZE_CUBIC) == 0u)
         return max(1.0 - u, 0.0);
+    // Keys' polynomials by their zeros, near which Horner's rule would lose what it subtracts:
+    // (a + 2) u^3 - (a + 3) u^2 + 1 and a (u^3 - 5 u^2 + 8 u - 4)
     float a = constants.cubic;
     if (u <= 1.0)
-        return ((a + 2.0) * u - (a + 3.0)) * u * u + 1.0;
-    return u < 2.0 ? (((u - 5.0) * u + 8.0) * u - 4.0) * a : 0.0;
+        return (1.0 - u) * (1.0 + u - (a + 2.0) * u * u);
+    return u < 2.0 ? a * (u - 1.0) * (u - 2.0) * (u - 2.0) : 0.0;
 }
 
 // First and last source index with a weight.

@@ -1,0 +1,651 @@
+#include "shapes_relative.h"
+
+#include "reference/relative.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bound of a logit. u = 2^-24, T the same sum with every number replaced by its absolute value.
+ * A sum of n products rounds n times, independently: 6 sqrt(n) u T, never above n u T; n is three
+ * products a channel at most. Scale, bias, slopes and their products: 8 u T more. Then one rounding
+ * to the format of O.
+ *
+ * Bound of an output of ATTENTION. An error d_j of a logit moves it by P_j d_j (|v_j| + |O|). A
+ * weight is exp, within (3 + 2 |x|) ulp in Vulkan, x at most the range X of the row, rounded itself
+ * (X u), and so is the denominator: 2 (3 + 3 X) 2 u. Sums over Lk keys, twice:
+ * 2 min(Lk, 6 sqrt(Lk)) u. Division and product: 4 u. */
+#define UNIT 5.9604644775390625e-8
+#define MOST_TABLES 12
+#define CLIP_LEFT 3u
+#define CLIP_RIGHT 2u
+#define MUSIC_ROWS 7u
+#define BUCKETS 8u
+#define MOST_DISTANCE 20u
+#define SPAN 4u
+#define LEARNED_ROWS 6u
+#define XL_CLAMP 5u
+
+typedef union scheme_struct {
+    rhumb_header header;
+    rhumb_shaw shaw;
+    rhumb_music_transformer music;
+    rhumb_t5 t5;
+    rhumb_alibi alibi;
+    rhumb_transformer_xl xl;
+    rhumb_xlnet xlnet;
+    rhumb_deberta deberta;
+} scheme_struct;
+
+typedef union scheme_reference {
+    ref_shaw shaw;
+    ref_music music;
+    ref_t5 t5;
+    ref_alibi alibi;
+    ref_xl xl;
+    ref_deberta deberta;
+} scheme_reference;
+
+typedef struct relative_run {
+    relative_shape s;
+    bool scores;
+    harness_tensor q, k, v, o, mask, workspace;
+    harness_tensor tables[MOST_TABLES]; /* by order of addition */
+    rhumb_view_id table_ids[MOST_TABLES];
+    uint32_t table_count;
+    scheme_struct scheme;
+    gpu_operation op;
+    harness_random random;
+    /* reference */
+    scheme_reference ref;
+    ref_terms terms;
+    double slopes[64];
+    int32_t *segments; /* of Q, then of K */
+} relative_run;
+
+static bool is_xl(relative_family f)
+{
+    return f >= RELATIVE_XL && f <= RELATIVE_XLNET;
+}
+
+/* ---- Making */
+static relative_shape with_defaults(const relative_shape *shape)
+{
+    relative_shape s = *shape;
+    s.batch = s.batch != 0 ? s.batch : 1;
+    s.heads = s.heads != 0 ? s.heads : 1;
+    s.kv_heads = s.kv_heads != 0 ? s.kv_heads : s.heads;
+    if (!s.offset_given)
+        s.q_offset = (int32_t)s.k_rows - (int32_t)s.q_rows;
+    return s;
+}
+
+static harness_tensor *add_table(relative_run *r, rhumb_view_id id, rhumb_dtype dtype, uint64_t h,
+                                 uint64_t l, uint64_t d, harness_layout layout)
+{
+    harness_tensor *t = &r->tables[r->table_count];
+    harness_make_tensor(t, dtype, 1, h, l, d, layout);
+    harness_fill_normal(t, &r->random);
+    harness_store(t);
+    (void)harness_add(&r->op, id, t, false);
+    r->table_ids[r->table_count++] = id;
+    return t;
+}
+
+/* [heads or 1, rows, head_dim] as a view and for the reference. */
+static ref_table add_vectors(relative_run *r, rhumb_view_id id, uint32_t rows)
+{
+    uint64_t heads = r->s.shared_tables ? 1 : r->s.heads;
+    harness_tensor *t =
+        add_table(r, id, r->s.dtype_table, heads, rows, r->s.head_dim, r->s.layout_table);
+    return (ref_table){t->values, r->s.shared_tables ? 0 : (uint64_t)rows * r->s.head_dim,
+                       r->s.head_dim};
+}
+
+static ref_table add_scalars(relative_run *r, rhumb_view_id id, uint32_t rows, rhumb_dtype dtype)
+{
+    harness_tensor *t = add_table(r, id, dtype, 1, rows, r->s.heads, r->s.layout_table);
+    return (ref_table){t->values, 1, r->s.heads};
+}
+
+static const double *add_heads(relative_run *r, rhumb_view_id id)
+{
+    return add_table(r, id, r->s.dtype_table, 1, r->s.heads, r->s.head_dim, r->s.layout_table)
+        ->values;
+}
+
+static void make_shaw(relative_run *r)
+{
+    bool mirrored = r->s.family == RELATIVE_SHAW_MIRRORED;
+    uint32_t rows = CLIP_LEFT + CLIP_RIGHT + 1;
+    rhumb_init_shaw(&r->scheme.shaw);
+    r->scheme.shaw.index = mirrored ? RHUMB_QUERY_MINUS_KEY : RHUMB_KEY_MINUS_QUERY;
+    r->scheme.shaw.clip_left = CLIP_LEFT;
+    r->scheme.shaw.clip_right = CLIP_RIGHT;
+    r->ref.shaw = (ref_shaw){
+        .index = mirrored ? REF_SHAW_QUERY_MINUS_KEY : REF_SHAW_KEY_MINUS_QUERY,
+        .left = CLIP_LEFT,
+        .right = CLIP_RIGHT,
+        .per_head = !r->s.shared_tables,
+        .keys = add_vectors(r, RHUMB_VIEW_QUERY_TABLE, rows).data,
+        .values = r->scores ? NULL : add_vectors(r, RHUMB_VIEW_VALUE_TABLE, rows).data,
+    };
+    (void)ref_shaw_terms(&r->ref.shaw, r->s.head_dim, r->s.head_dim, &r->terms);
+    if (mirrored)
+        r->terms.c = add_vectors(r, RHUMB_VIEW_KEY_TABLE, rows);
+}
+
+static void make_music(relative_run *r)
+{
+    bool both = r->s.family == RELATIVE_MUSIC_BOTH;
+    uint32_t rows = both ? 2 * MUSIC_ROWS - 1 : MUSIC_ROWS;
+    rhumb_init_music_transformer(&r->scheme.music);
+    r->scheme.music.max_relative_position = MUSIC_ROWS;
+    r->scheme.music.bidirectional = both;
+    r->ref.music = (ref_music){
+        .most = MUSIC_ROWS,
+        .two_sided = both,
+        .future = both,
+        .per_head = !r->s.shared_tables,
+        .keys = add_vectors(r, RHUMB_VIEW_QUERY_TABLE, rows).data,
+        .values = r->scores ? NULL : add_vectors(r, RHUMB_VIEW_VALUE_TABLE, rows).data,
+    };
+    (void)ref_music_terms(&r->ref.music, r->s.head_dim, r->s.head_dim, &r->terms);
+}
+
+static void make_t5(relative_run *r)
+{
+    bool gated = r->s.family == RELATIVE_T5_GATED;
+    rhumb_init_t5(&r->scheme.t5);
+    r->scheme.t5.num_buckets = BUCKETS;
+    r->scheme.t5.max_distance = MOST_DISTANCE;
+    r->scheme.t5.bidirectional = r->s.family != RELATIVE_T5_CAUSAL;
+    r->scheme.t5.bias_scale = gated ? 0.5 : 1.0;
+    r->ref.t5 = (ref_t5){
+        .bidirectional = r->s.family != RELATIVE_T5_CAUSAL,
+        .buckets = BUCKETS,
+        .most = MOST_DISTANCE,
+        .scale = gated ? 0.5 : 1.0,
+        .table = add_scalars(r, RHUMB_VIEW_TABLE, BUCKETS, r->s.dtype_table).data,
+    };
+    if (gated)
+        r->ref.t5.gate = add_table(r, RHUMB_VIEW_ROW_SCALE, RHUMB_F32, r->s.batch, r->s.heads,
+                                   r->s.q_rows, (harness_layout){0})
+                             ->values;
+    (void)ref_t5_terms(&r->ref.t5, r->s.heads, &r->terms);
+}
+
+static void make_alibi(relative_run *r)
+{
+    bool index = r->s.family == RELATIVE_ALIBI_INDEX, last = r->s.family == RELATIVE_ALIBI_LAST;
+    rhumb_init_alibi(&r->scheme.alibi);
+    r->scheme.alibi.form = index  ? RHUMB_ALIBI_KEY_INDEX
+                           : last ? RHUMB_ALIBI_LAST_KEY
+                                  : RHUMB_ALIBI_SYMMETRIC;
+    r->scheme.alibi.bias_times_scale = index;
+    (void)ref_alibi_slopes(0, r->s.heads, 8.0, r->s.heads, r->slopes);
+    r->ref.alibi = (ref_alibi){
+        .form = index  ? REF_ALIBI_KEY_INDEX
+                : last ? REF_ALIBI_LAST_KEY
+                       : REF_ALIBI_SYMMETRIC,
+        .slopes = r->slopes,
+        .inside = index,
+    };
+    (void)ref_alibi_terms(&r->ref.alibi, &r->terms);
+}
+
+/* Distances 0 to n, or -n to n: n as the header says. */
+static void make_xl(relative_run *r)
+{
+    relative_family f = r->s.family;
+    bool both = f == RELATIVE_XLNET, learned = f == RELATIVE_XL_LEARNED;
+    uint32_t n = r->op.info.max_q_length > r->op.info.max_k_length ? r->op.info.max_q_length
+                                                                   : r->op.info.max_k_length;
+    n = f == RELATIVE_XL_CLAMP ? XL_CLAMP : n - 1;
+    rhumb_init_transformer_xl(&r->scheme.xl);
+    r->scheme.xl.variant = learned ? RHUMB_XL_LEARNED : RHUMB_XL_SINUSOIDAL;
+    r->scheme.xl.table_rows = learned ? LEARNED_ROWS : 0;
+    r->scheme.xl.clamp_len = f == RELATIVE_XL_CLAMP ? XL_CLAMP : 0;
+    r->scheme.xl.folded = f == RELATIVE_XL_FOLDED;
+    if (both) {
+        rhumb_init_xlnet(&r->scheme.xlnet);
+        r->scheme.xlnet.flip_half = 1;
+    }
+    r->ref.xl = (ref_xl){
+        .bidirectional = both,
+        .clamp = f == RELATIVE_XL_CLAMP ? (int32_t)XL_CLAMP : 0,
+        .flip = both ? (r->s.batch + 1) / 2 : UINT32_MAX,
+        .rows = learned ? LEARNED_ROWS
+                : both  ? 2 * n + 1
+                        : n + 1,
+        .first = both ? -(int32_t)n : 0,
+        .learned = learned,
+        .u = add_heads(r, RHUMB_VIEW_CONTENT_BIAS),
+    };
+    r->ref.xl.positions = add_vectors(r, RHUMB_VIEW_QUERY_TABLE, r->ref.xl.rows);
+    if (learned || f == RELATIVE_XL_FOLDED)
+        r->ref.xl.scalars = add_scalars(r, RHUMB_VIEW_TABLE_SCALAR, r->ref.xl.rows, RHUMB_F32);
+    else
+        r->ref.xl.w = add_heads(r, RHUMB_VIEW_POSITION_BIAS);
+    if (f == RELATIVE_XL_FOLDED)
+        r->ref.xl.w = r->ref.xl.u;
+    (void)ref_xl_terms(&r->ref.xl, &r->terms);
+}
+
+static int32_t *add_segments(relative_run *r, rhumb_view_id id, uint32_t rows, int32_t *numbers)
+{
+    harness_tensor *t = &r->tables[r->table_count];
+    harness_make_tensor(t, RHUMB_I32, 1, 1, r->s.batch, rows, (harness_layout){0});
+    for (uint64_t i = 0; i < t->count; i++) {
+        numbers[i] = (int32_t)(harness_next(&r->random) % 2);
+        t->values[i] = numbers[i];
+    }
+    harness_store(t);
+    (void)harness_add(&r->op, id, t, false);
+    r->table_ids[r->table_count++] = id;
+    return numbers;
+}
+
+static void make_xlnet_segments(relative_run *r)
+{
+    const relative_shape *s = &r->s;
+    harness_tensor *g = add_table(r, RHUMB_VIEW_SEGMENT_TABLE, s->dtype_table, s->heads, 2,
+                                  s->head_dim, s->layout_table);
+    r->segments = harness_alloc((size_t)s->batch * (s->q_rows + s->k_rows), sizeof *r->segments);
+    r->terms.g = (ref_table){g->values, 2 * (uint64_t)s->head_dim, s->head_dim};
+    r->terms.z = add_heads(r, RHUMB_VIEW_SEGMENT_BIAS);
+    r->terms.segments_q = add_segments(r, RHUMB_VIEW_SEGMENTS_Q, s->q_rows, r->segments);
+    r->terms.segments_k = add_segments(r, RHUMB_VIEW_SEGMENTS_K, s->k_rows,
+                                       r->segments + (size_t)s->batch * s->q_rows);
+}
+
+static void make_deberta(relative_run *r)
+{
+    bool buckets = r->s.family == RELATIVE_DEBERTA_LOG;
+    uint32_t span = buckets ? BUCKETS : SPAN;
+    rhumb_init_deberta(&r->scheme.deberta);
+    r->scheme.deberta.position_buckets = buckets ? BUCKETS : 0;
+    r->scheme.deberta.max_relative_positions = buckets ? MOST_DISTANCE : SPAN;
+    r->scheme.deberta.p2c_index =
+        r->s.family == RELATIVE_DEBERTA_PAPER ? RHUMB_P2C_PAPER : RHUMB_P2C_CODE;
+    r->ref.deberta = (ref_deberta){
+        .span = span,
+        .buckets = buckets,
+        .most = buckets ? MOST_DISTANCE : SPAN,
+        .input_clamp = 1,
+        .paper = r->s.family == RELATIVE_DEBERTA_PAPER,
+        .pos_key = add_vectors(r, RHUMB_VIEW_QUERY_TABLE, 2 * span).data,
+        .pos_query = add_vectors(r, RHUMB_VIEW_KEY_TABLE, 2 * span).data,
+    };
+    (void)ref_deberta_terms(&r->ref.deberta, r->s.head_dim, &r->terms);
+    if (r->s.shared_tables)
+        r->terms.a.head_stride = r->terms.c.head_stride = 0;
+}
+
+static void make_scheme(relative_run *r)
+{
+    relative_family f = r->s.family;
+    ref_terms_init(&r->terms);
+    if (f == RELATIVE_PLAIN)
+        return;
+    if (f <= RELATIVE_SHAW_MIRRORED)
+        make_shaw(r);
+    else if (f <= RELATIVE_MUSIC_BOTH)
+        make_music(r);
+    else if (f <= RELATIVE_T5_GATED)
+        make_t5(r);
+    else if (f <= RELATIVE_ALIBI_LAST)
+        make_alibi(r);
+    else if (is_xl(f))
+        make_xl(r);
+    else
+        make_deberta(r);
+    if (f == RELATIVE_XLNET)
+        make_xlnet_segments(r);
+    r->op.info.scheme = &r->scheme;
+}
+
+/* MASK's element; 0 without one. */
+static double mask_of(const relative_run *r, uint32_t b, uint32_t h, uint32_t a, uint32_t j)
+{
+    const harness_tensor *m = &r->mask;
+    if (m->count == 0)
+        return 0.0;
+    return m->values[harness_index(m, m->shape[0] > 1 ? b : 0, m->shape[1] > 1 ? h : 0,
+                                   m->shape[2] > 1 ? a : 0, m->shape[3] > 1 ? j : 0)];
+}
+
+static bool sees(const relative_run *r, uint32_t b, uint32_t h, uint32_t a, uint32_t j)
+{
+    return (!r->s.causal || (int64_t)j <= (int64_t)a + r->s.q_offset) &&
+           mask_of(r, b, h, a, j) > -1e30;
+}
+
+/* A third hidden in each of the ways that hide a key, the rest added. */
+static void make_mask(relative_run *r)
+{
+    const relative_shape *s = &r->s;
+    const uint64_t own[4] = {s->batch, s->heads, s->q_rows, s->k_rows};
+    harness_tensor *m = &r->mask;
+    uint64_t shape[4];
+    for (uint32_t d = 0; d < 4; d++)
+        shape[d] = s->mask >> d & 1u ? own[d] : 1;
+    harness_make_tensor(m, s->dtype_mask, shape[0], shape[1], shape[2], shape[3],
+                        (harness_layout){.row_pad = 1, .offset = 1});
+    for (uint64_t i = 0; i < m->count; i++) {
+        double lowest = s->dtype_mask == RHUMB_F16 ? -65504.0 : -3.3e38;
+        m->values[i] = harness_normal(&r->random);
+        if (harness_next(&r->random) % 3 == 0 && m->count > 1)
+            m->values[i] = i % 2 == 0 ? -(double)INFINITY : lowest;
+    }
+    harness_store(m);
+    for (uint64_t i = 0; i < m->count; i++)
+        m->values[i] = s->dtype_mask == RHUMB_F16 && m->values[i] == -65504.0 ? -(double)INFINITY
+                                                                              : m->values[i];
+    (void)harness_add(&r->op, RHUMB_VIEW_MASK, m, false);
+}
+
+static void make_poison(relative_run *r)
+{
+    const relative_shape *s = &r->s;
+    for (uint64_t i = 0; i < r->k.count; i++) {
+        uint32_t j = (uint32_t)(i / s->head_dim % s->k_rows);
+        uint32_t kv = (uint32_t)(i / s->head_dim / s->k_rows % s->kv_heads);
+        uint32_t b = (uint32_t)(i / s->head_dim / s->k_rows / s->kv_heads);
+        bool seen = false;
+        for (uint32_t h = 0; h < s->heads; h++)
+            for (uint32_t a = 0; a < s->q_rows && !seen; a++)
+                seen = h / (s->heads / s->kv_heads) == kv && sees(r, b, h, a, j);
+        if (!seen)
+            r->k.values[i] = r->v.values[i] = j % 2 == 0 ? (double)NAN : (double)INFINITY;
+    }
+}
+
+static void make_run(relative_run *r, const relative_shape *shape, bool scores)
+{
+    const relative_shape s = with_defaults(shape);
+    memset(r, 0, sizeof *r);
+    r->s = s;
+    r->scores = scores;
+    r->random.state = 1 + (uint64_t)s.family;
+    gpu_init_operation(&r->op, scores ? RHUMB_OP_SCORES : RHUMB_OP_ATTENTION);
+    r->op.info.variant = scores ? RHUMB_VARIANT_AUTO : RHUMB_VARIANT_UNFUSED;
+    r->op.info.heads = s.heads;
+    r->op.info.kv_heads = s.kv_heads;
+    r->op.info.head_dim = s.head_dim;
+    r->op.info.max_q_length = s.q_rows;
+    r->op.info.max_k_length = s.plan_k != 0 ? s.plan_k : s.k_rows;
+    if (s.offset_given)
+        r->op.dispatch.q_offset = s.q_offset;
+    r->op.dispatch.causal = !scores && s.causal;
+    make_scheme(r);
+    harness_make_tensor(&r->q, s.dtype, s.batch, s.heads, s.q_rows, s.head_dim, s.layout);
+    harness_make_tensor(&r->k, s.dtype, s.batch, s.kv_heads, s.k_rows, s.head_dim, s.layout);
+    harness_make_tensor(&r->v, s.dtype, s.batch, s.kv_heads, s.k_rows, s.head_dim, s.layout);
+    harness_make_tensor(&r->o, s.dtype_o, s.batch, s.heads, s.q_rows,
+                        scores ? s.k_rows : s.head_dim, s.layout);
+    harness_fill_normal(&r->q, &r->random);
+    harness_fill_normal(&r->k, &r->random);
+    harness_fill_normal(&r->v, &r->random);
+    if (!scores && s.mask != 0)
+        make_mask(r);
+    if (!scores && s.poison)
+        make_poison(r);
+    harness_store(&r->q);
+    harness_store(&r->k);
+    harness_store(&r->v);
+    (void)harness_add(&r->op, RHUMB_VIEW_Q, &r->q, false);
+    (void)harness_add(&r->op, RHUMB_VIEW_K, &r->k, false);
+    (void)harness_add(&r->op, RHUMB_VIEW_O, &r->o, true);
+    if (!scores)
+        (void)harness_add(&r->op, RHUMB_VIEW_V, &r->v, false);
+}
+
+/* As many floats as the plan asks for, and no more. */
+static rhumb_result run_device(harness *h, relative_run *r)
+{
+    rhumb_result result;
+    if (r->scores)
+        return harness_run(h, &r->op);
+    harness_make_tensor(&r->workspace, RHUMB_F32, 1, 1, 1, 1, (harness_layout){0});
+    (void)harness_add(&r->op, RHUMB_VIEW_WORKSPACE, &r->workspace, true);
+    result = gpu_query_operation(h->g, &r->op);
+    if (result != RHUMB_OK)
+        return result;
+    harness_free_tensor(&r->workspace);
+    r->op.tensor_count--;
+    harness_make_tensor(&r->workspace, RHUMB_F32, 1, 1, 1,
+                        r->op.properties.workspace_size / 4 * r->s.batch, (harness_layout){0});
+    (void)harness_add(&r->op, RHUMB_VIEW_WORKSPACE, &r->workspace, true);
+    return harness_run(h, &r->op);
+}
+
+static void free_run(relative_run *r)
+{
+    harness_tensor *const all[] = {&r->q, &r->k, &r->v, &r->o, &r->mask, &r->workspace};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        harness_free_tensor(all[i]);
+    for (uint32_t i = 0; i < r->table_count; i++)
+        harness_free_tensor(&r->tables[i]);
+    free(r->segments);
+}
+
+/* ---- Reference */
+typedef struct answers {
+    double *scores; /* [B, H, Lq, Lk] */
+    double *sizes;  /* T of each */
+    double *lse;
+    double *o;
+} answers;
+
+static double scale_of(const relative_run *r)
+{
+    double d = r->s.head_dim;
+    if (r->s.family >= RELATIVE_T5 && r->s.family <= RELATIVE_T5_GATED)
+        return 1.0;
+    return 1.0 / sqrt(r->s.family >= RELATIVE_DEBERTA ? 3.0 * d : d);
+}
+
+static int attend(const relative_run *r, double *scores, double *lse, double *o)
+{
+    ref_attention t;
+    ref_attention_init(&t, r->s.batch, r->s.heads, r->s.q_rows, r->s.k_rows, r->s.head_dim);
+    t.kv_heads = r->s.kv_heads;
+    t.scale = scale_of(r);
+    t.causal = !r->scores && r->s.causal;
+    t.q_offset = r->s.q_offset;
+    t.terms = &r->terms;
+    t.q = r->q.values;
+    t.k = r->k.values;
+    t.scores = scores;
+    if (!r->scores) {
+        t.v = r->v.values;
+        t.lse = lse;
+        t.o = o;
+    }
+    if (r->mask.count != 0) {
+        t.mask = r->mask.values;
+        for (uint32_t d = 0; d < 4; d++)
+            t.mask_shape[d] = (uint32_t)r->mask.shape[d];
+    }
+    return ref_attend(&t);
+}
+
+static void make_absolute(harness_tensor *t)
+{
+    for (uint64_t i = 0; i < t->count; i++)
+        t->values[i] = fabs(t->values[i]);
+}
+
+/* T: slopes once with each sign, since their bias has one sign or the other. */
+static int measure(relative_run *r, answers *a)
+{
+    uint64_t count = (uint64_t)r->s.batch * r->s.heads * r->s.q_rows * r->s.k_rows;
+    double *other = harness_alloc(count, sizeof *other);
+    int result;
+    make_absolute(&r->q);
+    make_absolute(&r->k);
+    for (uint32_t i = 0; i < r->table_count; i++)
+        if (r->table_ids[i] != RHUMB_VIEW_SEGMENTS_Q && r->table_ids[i] != RHUMB_VIEW_SEGMENTS_K)
+            make_absolute(&r->tables[i]);
+    result = attend(r, a->sizes, a->lse, a->o);
+    for (uint32_t h = 0; h < r->s.heads; h++)
+        r->slopes[h] = -r->slopes[h];
+    result |= attend(r, other, a->lse, a->o);
+    for (uint64_t i = 0; i < count; i++)
+        a->sizes[i] = other[i] > a->sizes[i] ? other[i] : a->sizes[i];
+    free(other);
+    return result;
+}
+
+static double steps(double terms)
+{
+    double walk = 6.0 * sqrt(terms);
+    return terms < walk ? terms : walk;
+}
+
+static double logit_bound(const relative_run *r, double size)
+{
+    return (steps(3.0 * r->s.head_dim) + 8.0) * UNIT * fabs(size);
+}
+
+/* ---- Comparison */
+static void describe(const relative_run *r, char *text, size_t size)
+{
+    const relative_shape *s = &r->s;
+    snprintf(text, size,
+             "family %d B%u H%u/%u Lq%u Lk%u D%u %s>%s tables %s%s offset %d%s mask %u%s",
+             (int)s->family, s->batch, s->heads, s->kv_heads, s->q_rows, s->k_rows, s->head_dim,
+             harness_dtype_name(s->dtype), harness_dtype_name(s->dtype_o),
+             harness_dtype_name(s->dtype_table), s->shared_tables ? " shared" : "",
+             (int)s->q_offset, s->causal ? " causal" : "", s->mask, s->poison ? " poison" : "");
+}
+
+static double largest_of(const relative_run *r, rhumb_view_id id)
+{
+    double most = 0.0;
+    for (uint32_t i = 0; i < r->table_count; i++)
+        for (uint64_t e = 0; r->table_ids[i] == id && e < r->tables[i].count; e++)
+            most = fmax(most, fabs(r->tables[i].values[e]));
+    return most;
+}
+
+/* Of one row of outputs; `want` is the reference's. */
+static void row_bound(const relative_run *r, uint64_t row, const answers *a, const double *want,
+                      double *bound)
+{
+    const relative_shape *s = &r->s;
+    uint32_t q = (uint32_t)(row % s->q_rows), h = (uint32_t)(row / s->q_rows % s->heads);
+    uint32_t b = (uint32_t)(row / s->q_rows / s->heads);
+    uint64_t kv = (uint64_t)b * s->kv_heads + h / (s->heads / s->kv_heads);
+    double table = largest_of(r, RHUMB_VIEW_VALUE_TABLE);
+    double low = (double)INFINITY, high = -(double)INFINITY;
+    memset(bound, 0, s->head_dim * sizeof *bound);
+    for (uint32_t j = 0; j < s->k_rows; j++)
+        if (sees(r, b, h, q, j)) {
+            double logit = a->scores[row * s->k_rows + j] + mask_of(r, b, h, q, j);
+            low = fmin(low, logit);
+            high = fmax(high, logit);
+        }
+    double range = high > low ? fmin(high - low, 150.0) : 0.0;
+    double relative = (4.0 * (3.0 + 3.0 * range) + 2.0 * steps(s->k_rows) + 4.0) * UNIT;
+    for (uint32_t j = 0; j < s->k_rows; j++) {
+        uint64_t at = row * s->k_rows + j;
+        double added = mask_of(r, b, h, q, j);
+        if (!sees(r, b, h, q, j))
+            continue;
+        double p = exp(a->scores[at] + added - a->lse[row]);
+        double error = logit_bound(r, a->sizes[at] + fabs(added)) + relative;
+        for (uint32_t d = 0; d < s->head_dim; d++)
+            bound[d] +=
+                p * error *
+                (fabs(r->v.values[(kv * s->k_rows + j) * s->head_dim + d]) + table + fabs(want[d]));
+    }
+    for (uint32_t d = 0; d < s->head_dim; d++)
+        bound[d] += harness_rounding(s->dtype_o, fabs(want[d]) + bound[d]);
+}
+
+static bool compare(harness *h, relative_run *r, const char *text)
+{
+    const relative_shape *s = &r->s;
+    uint64_t rows = (uint64_t)s->batch * s->heads * s->q_rows, logits = rows * s->k_rows;
+    answers a = {harness_alloc(logits, sizeof(double)), harness_alloc(logits, sizeof(double)),
+                 harness_alloc(rows, sizeof(double)),
+                 harness_alloc(rows * s->head_dim, sizeof(double))};
+    double *want = harness_alloc(r->o.count, sizeof *want);
+    double *bound = harness_alloc(r->o.count, sizeof *bound);
+    double *lse = harness_alloc(rows, sizeof *lse);
+    bool passed;
+    harness_load(&r->o);
+    passed = attend(r, a.scores, a.lse, a.o) == 0;
+    memcpy(want, r->scores ? a.scores : a.o, r->o.count * sizeof *want);
+    memcpy(lse, a.lse, rows * sizeof *lse);
+    passed = passed && measure(r, &a) == 0;
+    memcpy(a.lse, lse, rows * sizeof *lse);
+    for (uint64_t i = 0; passed && r->scores && i < r->o.count; i++) {
+        bound[i] = logit_bound(r, a.sizes[i]);
+        bound[i] += harness_rounding(s->dtype_o, fabs(want[i]) + bound[i]);
+    }
+    for (uint64_t i = 0; passed && !r->scores && i < rows; i++)
+        row_bound(r, i, &a, want + i * s->head_dim, bound + i * s->head_dim);
+    if (!passed)
+        (void)harness_fail(h, "relative: %s: the reference refused it", text);
+    passed = passed &&
+             harness_compare(h, r->scores ? "scores" : "unfused", text, &r->o, want, bound, NULL);
+    free(a.scores);
+    free(a.sizes);
+    free(a.lse);
+    free(a.o);
+    free(want);
+    free(bound);
+    free(lse);
+    return passed;
+}
+
+static bool run(harness *h, const relative_shape *shape, bool scores)
+{
+    relative_run r;
+    char text[256];
+    bool passed = true;
+    make_run(&r, shape, scores);
+    describe(&r, text, sizeof text);
+    h->cases++;
+    if (run_device(h, &r) != RHUMB_OK)
+        passed = harness_fail(h, "%s: %s: %s", scores ? "scores" : "unfused", text, r.op.message);
+    passed = passed && compare(h, &r, text);
+    free_run(&r);
+    return passed;
+}
+
+bool shape_run_scores(harness *h, const relative_shape *shape)
+{
+    return run(h, shape, true);
+}
+
+bool shape_run_unfused(harness *h, const relative_shape *shape)
+{
+    return run(h, shape, false);
+}
+
+bool shape_same_bits_for_any_batch(harness *h, const relative_shape *shape)
+{
+    relative_shape three = *shape;
+    relative_run all, one;
+    bool passed = true;
+    three.batch = 3;
+    make_run(&all, &three, false);
+    make_run(&one, shape, false);
+    memcpy(one.q.memory, all.q.memory + 2 * one.q.bytes, one.q.bytes);
+    memcpy(one.k.memory, all.k.memory + 2 * one.k.bytes, one.k.bytes);
+    memcpy(one.v.memory, all.v.memory + 2 * one.v.bytes, one.v.bytes);
+    h->cases++;
+    if (run_device(h, &all) != RHUMB_OK || run_device(h, &one) != RHUMB_OK)
+        passed = harness_fail(h, "batch bits: %s%s", all.op.message, one.op.message);
+    else if (memcmp(all.o.memory + 2 * one.o.bytes, one.o.memory, one.o.bytes) != 0)
+        passed = harness_fail(h, "batch bits: family %d: batch entry 2 alone gives other bits",
+                              (int)shape->family);
+    free_run(&all);
+    free_run(&one);
+    return passed;
+}
