@@ -258,35 +258,39 @@ void far_query_terms(int delta, out float far[ROWS])
 
 // ---- C
 
-void key_chunk_half(int block, bool high)
+// Rows of C are gathered, one a lane: each is loaded once for all keys of the block.
+void add_key_terms(int block)
 {
-    float p[(ROWS + 1u) * 4u];
+    float p[(ROWS + 1u) * LANES];
     uint at[ROWS + 1u];
-    bool real[ROWS + 1u];
+    float real[ROWS + 1u];
     [[unroll]] for (uint m = 0u; m <= ROWS; m++) {
         int row = key_table_row(diagonal(block, m));
-        real[m] = row != NO_ROW;
+        real[m] = row == NO_ROW ? 0.0 : constants.scale_log2;
         at[m] = key_table_at(0u, head, known_row(row));
-        [[unroll]] for (uint j = 0u; j < 4u; j++)
-            p[m * 4u + j] = 0.0;
+        [[unroll]] for (uint j = 0u; j < LANES; j++)
+            p[m * LANES + j] = 0.0;
     }
     [[unroll]] for (uint d = 0u; d < HEAD_DIM; d += 4u) {
         vec4 x[ROWS + 1u];
         [[unroll]] for (uint m = 0u; m <= ROWS; m++)
-            x[m] = real[m] ? key_table_far4(at[m] + d) : vec4(0.0);
+            x[m] = key_table_far4(at[m] + d);
         [[unroll]] for (uint i = 0u; i < 4u; i++) {
-            vec4 y = high ? spread_high(k_quads[d / 4u][i]) : spread_low(k_quads[d / 4u][i]);
+            vec4 low = spread_low(k_quads[d / 4u][i]);
+            vec4 high = spread_high(k_quads[d / 4u][i]);
             [[unroll]] for (uint m = 0u; m <= ROWS; m++)
-                [[unroll]] for (uint j = 0u; j < 4u; j++)
-                    p[m * 4u + j] = fma(x[m][i], y[j], p[m * 4u + j]);
+                [[unroll]] for (uint j = 0u; j < LANES; j++)
+                    p[m * LANES + j] =
+                        fma(x[m][i], j < 4u ? low[j] : high[j - 4u], p[m * LANES + j]);
         }
     }
-    [[unroll]] for (uint j4 = 0u; j4 < 4u; j4++) {
-        uint j = j4 + (high ? 4u : 0u);
+    [[unroll]] for (uint m = 0u; m <= ROWS; m++)
+        [[unroll]] for (uint j = 0u; j < LANES; j++)
+            p[m * LANES + j] *= real[m];
+    [[unroll]] for (uint j = 0u; j < LANES; j++) {
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            float mine = lane <= j ? p[r * 4u + j4] : p[(r + 1u) * 4u + j4];
-            s[r * LANES + j] = fma(constants.scale_log2, subgroupShuffle(mine, (j - lane) & 7u),
-                                   s[r * LANES + j]);
+            float mine = lane <= j ? p[r * LANES + j] : p[(r + 1u) * LANES + j];
+            s[r * LANES + j] += subgroupShuffle(mine, (j - lane) & 7u);
         }
     }
 }
@@ -675,8 +679,7 @@ void main()
         add_products(k_at(b, kv_head, key));
         if (has_term(TERM_KEY)) {
             if (near) {
-                key_chunk_half(block, false);
-                key_chunk_half(block, true);
+                add_key_terms(block);
             } else {
                 ivec2 edges = near_distances(b);
                 add_far_key_terms(is_past ? edges.x : edges.y);
