@@ -183,6 +183,7 @@ const rhumb_api *rhumb_get_api(uint32_t abi_major)
         .destroy_self_test = rhumb_destroy_self_test,
         .relative_rows = rhumb_relative_rows,
         .alibi_slopes_of = rhumb_alibi_slopes_of,
+        .mrope_positions = rhumb_mrope_positions,
     };
     return abi_major == RHUMB_VERSION_MAJOR ? &api : NULL;
 }

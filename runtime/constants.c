@@ -166,6 +166,8 @@ rhumb_result rhumb_write_constants(const rhumb_plan *plan, uint32_t old_length, 
     block.scale_log2 = (float)((double)i->scale * 1.4426950408889634);
     block.mask_order = (uint32_t)i->mask_order;
     block.scale = i->scale;
+    block.norm_epsilon = i->norm_epsilon;
+    block.gain_offset = i->gain_offset;
     if (i->purpose == RHUMB_PURPOSE_RESCHEDULE)
         write_differences(rotary, old_length, new_length, &block);
     else

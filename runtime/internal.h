@@ -167,6 +167,7 @@ typedef struct rhumb_rotary {
     uint8_t axis[RHUMB_MAX_PAIRS];      /* that row, if axes > 1 */
     bool has_phase;
     bool has_growth;
+    bool has_learned; /* frequencies of each head come in a view; axis[0] is of its first list */
     int32_t centre;                     /* has_growth: position where no pair grows */
     long double phase[RHUMB_MAX_PAIRS]; /* has_phase: radians at position 0 */
     double growth[RHUMB_MAX_PAIRS];     /* has_growth: log2 of the factor of Q a position; of K its
@@ -318,6 +319,7 @@ bool rhumb_frequencies_differ(const rhumb_rotary *rotary, uint32_t length, uint3
 /* ---- Pipelines: pipeline.c */
 typedef enum rhumb_kernel {
     RHUMB_KERNEL_ROTATE,
+    RHUMB_KERNEL_ROTATE_NORM,
     RHUMB_KERNEL_ATTENTION_GENERIC,
     RHUMB_KERNEL_ATTENTION_TILE,
     RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,

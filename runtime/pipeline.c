@@ -9,6 +9,8 @@ static const struct {
     size_t size; /* bytes */
 } kernels[RHUMB_KERNEL_COUNT] = {
     [RHUMB_KERNEL_ROTATE] = {"rotate", rhumb_spirv_rotate, sizeof rhumb_spirv_rotate},
+    [RHUMB_KERNEL_ROTATE_NORM] = {"rotate_norm", rhumb_spirv_rotate_norm,
+                                  sizeof rhumb_spirv_rotate_norm},
     [RHUMB_KERNEL_ATTENTION_GENERIC] = {"attention_generic", rhumb_spirv_attention_generic,
                                         sizeof rhumb_spirv_attention_generic},
     [RHUMB_KERNEL_ATTENTION_TILE] = {"attention_tile", rhumb_spirv_attention_tile,

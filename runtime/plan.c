@@ -161,6 +161,11 @@ static rhumb_result check_axes(const rhumb_context *context, const char *op,
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: views: wanted POSITIONS_Q with %u axes, found none", op,
                           r->rotary.axes);
+    if (r->rotary.has_learned && r->info.op != RHUMB_OP_ROTATE)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "%s: rotary: wanted frequencies that all heads share, found LEARNED, "
+                          "which is for rotate",
+                          op);
     if (r->rotary.segments > 1 && r->info.op != RHUMB_OP_ROTATE)
         return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
                           "%s: rotary: wanted partners across the whole window, found "

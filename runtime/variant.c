@@ -1,5 +1,5 @@
 /* From limits to kernels: the one place where variants, tiles and work-group sizes are chosen. */
-#include "op/op.h"
+#include "op/norm.h"
 
 #include <stdio.h>
 
@@ -19,7 +19,8 @@ void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_ke
     key->spec[SPEC_PAIRING] = r->has_rotary ? r->rotary.pairing : PAIRING_NONE;
     key->spec[SPEC_ROTARY] = (r->rotary.axes > 1 ? ROTARY_AXES : 0) |
                              (r->rotary.has_phase ? ROTARY_PHASES : 0) |
-                             (r->rotary.has_growth ? ROTARY_GROWTH : 0);
+                             (r->rotary.has_growth ? ROTARY_GROWTH : 0) |
+                             (r->rotary.has_learned ? ROTARY_LEARNED : 0);
     key->spec[SPEC_TERMS] = r->terms.mask;
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
         bool present = r->info.views & BIT(id);
@@ -29,11 +30,28 @@ void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_ke
 }
 
 /* ---- ROTATE */
+
+_Static_assert(RHUMB_MAX_HEAD_DIM / (2 * ROTATE_PAIRS) + 3 <= ROTATE_INVOCATIONS &&
+                   ROTATE_COPY >= 2 * ROTATE_PAIRS,
+               "the parts of a row fit a work group");
+
+/* Invocations that share a row with a norm: one for each part, in a power of two. */
+static uint32_t norm_lanes(const rhumb_resolved *r)
+{
+    uint32_t lanes = 1;
+    while (lanes < rhumb_rotate_parts(r))
+        lanes *= 2;
+    return lanes;
+}
+
 static void set_rotate(rhumb_resolved *r, uint32_t index)
 {
     rhumb_pipeline_key *key = &r->keys[index];
-    rhumb_set_common(r, key, RHUMB_KERNEL_ROTATE, index == RHUMB_FAST_ALIGNMENT);
+    bool norm = r->info.views & NORM_GAINS;
+    rhumb_set_common(r, key, norm ? RHUMB_KERNEL_ROTATE_NORM : RHUMB_KERNEL_ROTATE,
+                     index == RHUMB_FAST_ALIGNMENT);
     key->spec[SPEC_WORKGROUP] = ROTATE_INVOCATIONS;
+    key->spec[SPEC_LANES] = norm ? norm_lanes(r) : 1;
     key->spec[SPEC_APPEND] = (uint32_t)r->info.append;
     const uint32_t in[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K};
     const uint32_t out[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
@@ -67,9 +85,11 @@ rhumb_result rhumb_choose_rotate(const rhumb_context *context, rhumb_resolved *r
         set_rotate(r, RHUMB_FAST_ALIGNMENT);
     rhumb_plan_properties *p = &r->properties;
     p->variant = RHUMB_VARIANT_GENERIC;
+    bool norm = r->info.views & NORM_GAINS;
     p->invocations = ROTATE_INVOCATIONS;
-    p->shared_bytes = 0;
-    snprintf(p->reason, sizeof p->reason, "rotate: one kernel for all shapes; %s",
+    p->shared_bytes = norm ? 16 * ROTATE_INVOCATIONS : 0;
+    snprintf(p->reason, sizeof p->reason, "rotate: %s; %s",
+             norm ? "one kernel for all shapes with a norm" : "one kernel for all shapes",
              vectors ? "vector accesses where rows start at multiples of 4 elements"
              : fits  ? "scalar accesses: the vector form " FOUND_WRONG
                      : "scalar accesses: head_dim, value_dim or the rotary window is no multiple "

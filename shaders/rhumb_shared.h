@@ -73,6 +73,7 @@
 #define ROTARY_AXES 1   /* positions of several axes */
 #define ROTARY_PHASES 2 /* a constant phase */
 #define ROTARY_GROWTH 4 /* a factor that grows with the position */
+#define ROTARY_LEARNED 8 /* frequencies of each head for two axes, in a view */
 #define TERM_TABLE 1        /* b: a scalar of TABLE added to the logit */
 #define TERM_SLOPE 2        /* b: a slope per head times the distance */
 #define TERM_QUERY 4        /* q . A[row] */
@@ -132,7 +133,8 @@
 #define SPEC_HEAD_CHUNK 8  /* channels of Q and K staged at a time; divides the head size */
 #define SPEC_VALUE_CHUNK 9 /* channels of V staged at a time; divides the value size */
 #define SPEC_KEYS 10       /* tile: keys of a lane in a step; decode: query rows of a work group */
-#define SPEC_LANES 11      /* decode: lanes that share one key */
+#define SPEC_LANES 11      /* decode: lanes that share one key; rotate with a norm: that share a
+                              row, a power of two */
 #define SPEC_ROTARY 12     /* mask of ROTARY_*: what pairs have beside a frequency */
 #define SPEC_TERMS 13      /* TERM_* */
 #define SPEC_APPEND 14     /* rotate: APPEND_* */

@@ -56,6 +56,11 @@ void shape_rotate_bounds(const verify_rotary *rotary, const int32_t *positions, 
                          const harness_tensor *in, rhumb_dtype out, const double *want,
                          double *bound);
 
+/* Q -> Q_OUT, or in place where y is NULL, with positions [axes, B, L]; the result is loaded. For
+ * tests that compare runs, or have numbers of their own. */
+bool shape_rotate(harness *h, const void *rotary, uint32_t axes, const int32_t *positions,
+                  harness_tensor *x, harness_tensor *y, uint32_t inverse);
+
 /* What hides in keys that no row may see. */
 typedef enum shape_poison {
     SHAPE_CLEAN,

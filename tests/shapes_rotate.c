@@ -354,3 +354,34 @@ bool shape_run_rotate(harness *h, const rotate_shape *s)
     free_run(&run);
     return passed;
 }
+
+bool shape_rotate(harness *h, const void *rotary, uint32_t axes, const int32_t *positions,
+                  harness_tensor *x, harness_tensor *y, uint32_t inverse)
+{
+    gpu_operation op;
+    harness_tensor at;
+    bool passed = true;
+    harness_make_tensor(&at, RHUMB_I32, 1, axes, x->shape[0], x->shape[2], (harness_layout){0});
+    for (uint64_t i = 0; i < at.count; i++) {
+        at.values[i] = positions[i];
+    }
+    harness_store(&at);
+    gpu_init_operation(&op, RHUMB_OP_ROTATE);
+    op.info.rotary = rotary;
+    op.info.heads = (uint32_t)x->shape[1];
+    op.info.head_dim = (uint32_t)x->shape[3];
+    op.info.max_q_length = (uint32_t)x->shape[2];
+    op.dispatch.inverse = inverse;
+    (void)harness_add(&op, RHUMB_VIEW_Q, x, y == NULL);
+    if (y != NULL) {
+        (void)harness_add(&op, RHUMB_VIEW_Q_OUT, y, true);
+    }
+    (void)harness_add(&op, RHUMB_VIEW_POSITIONS_Q, &at, false);
+    h->cases++;
+    if (harness_run(h, &op) != RHUMB_OK) {
+        passed = harness_fail(h, "rotate: %s", op.message);
+    }
+    harness_load(y != NULL ? y : x);
+    harness_free_tensor(&at);
+    return passed;
+}

@@ -85,8 +85,14 @@ static void set_sections(schemes *s, rhumb_mrope_order order, uint32_t t, uint32
     X(g, pairing_is_unknown, s->g.pairing = (rhumb_rope2d_pairing)3, ARGUMENT,                     \
       "rope2d: pairing: ", "3")                                                                    \
     X(g, order_is_unknown, s->g.order = (rhumb_rope2d_order)2, ARGUMENT, "rope2d: order: ", "2")   \
-    X(g, frequency_is_unknown, s->g.frequency = (rhumb_rope2d_frequency)5, ARGUMENT,               \
-      "rope2d: frequency: ", "5")                                                                  \
+    X(g, frequency_is_unknown, s->g.frequency = (rhumb_rope2d_frequency)6, ARGUMENT,               \
+      "rope2d: frequency: ", "6")                                                                  \
+    X(g, learned_scale, (s->g.frequency = RHUMB_ROPE2D_LEARNED, s->g.scale[1] = 2), ARGUMENT,      \
+      "rope2d: scale and offset of axis 1: wanted 1 and 0 with LEARNED", "found 2 and 0")          \
+    X(g, learned_offset, (s->g.frequency = RHUMB_ROPE2D_LEARNED, s->g.offset[0] = 1), ARGUMENT,    \
+      "rope2d: scale and offset of axis 0: wanted 1 and 0 with LEARNED", "found 1 and 1")          \
+    X(g, learned_has_no_rule, s->g.frequency = RHUMB_ROPE2D_LEARNED, UNSUPPORTED,                  \
+      "rotary_frequencies: wanted frequencies by a rule", "LEARNED")                               \
     X(g, base_is_nan, s->g.base = NOT_A_NUMBER, ARGUMENT, "rope2d: base: ", "nan")                 \
     X(g, resolution_is_two, s->g.resolution = 2, ARGUMENT, "rope2d: resolution: ", "found 2")      \
     X(g, scale_is_infinite, s->g.scale[1] = (double)INFINITY, ARGUMENT, "rope2d: scale", "inf")    \

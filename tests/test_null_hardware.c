@@ -150,7 +150,9 @@ static void compile_rotate(rhumb_context *context, const char *family)
     rhumb_plan_info info;
     char what[128];
     rhumb_init_rope(&rope);
-    for (size_t i = 0; i < 6; i++) {
+    for (size_t i = 0; i < 12; i++) {
+        rhumb_dtype dtype = dtypes[i % 6 / 2];
+        bool norm = i >= 6;
         rhumb_init_plan_info(&info, RHUMB_OP_ROTATE);
         rope.pairing = i % 2 == 0 ? RHUMB_PAIRING_HALF : RHUMB_PAIRING_INTERLEAVED;
         info.rotary = &rope;
@@ -160,11 +162,14 @@ static void compile_rotate(rhumb_context *context, const char *family)
         info.max_q_length = 512;
         info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) |
                      RHUMB_VIEW_BIT(RHUMB_VIEW_Q_OUT) | RHUMB_VIEW_BIT(RHUMB_VIEW_K_OUT);
-        for (uint32_t id = 0; id <= RHUMB_VIEW_K_OUT; id++) {
-            info.dtype[id] = dtypes[i / 2];
+        if (norm) {
+            info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_Q_GAIN) | RHUMB_VIEW_BIT(RHUMB_VIEW_K_GAIN);
         }
-        snprintf(what, sizeof what, "rotate %s %s", i % 2 == 0 ? "half" : "interleaved",
-                 harness_dtype_name(dtypes[i / 2]));
+        for (uint32_t id = 0; id <= RHUMB_VIEW_K_OUT; id++) {
+            info.dtype[id] = dtype;
+        }
+        snprintf(what, sizeof what, "rotate %s %s%s", i % 2 == 0 ? "half" : "interleaved",
+                 harness_dtype_name(dtype), norm ? " with a norm" : "");
         compile(context, family, what, &info);
     }
 }

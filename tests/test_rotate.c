@@ -127,101 +127,20 @@ static const rotate_shape table[] = {
      .in_place = true},
 };
 
-/* x at the positions of field test 12, and what (1, 0) becomes there at frequency 1. 16777217 is no
- * float, and 15962 and 15968 are one number in half precision. */
-static void check_far_positions(harness *h)
-{
-    static const int32_t positions[] = {15962, 131071, 1048575, 16777217, 2147483647, 15968};
-    static const double cosines[] = {-0.908015901, -0.817983499, 0.788042240,
-                                     0.994383964,  -0.688836692, -0.754792760};
-    static const double sines[] = {0.418935703, -0.575241684, -0.615621173, 0.105832567,
-                                   -0.724916555};
-    harness_tensor x, y, at;
-    gpu_operation op;
-    rhumb_rope rope;
-    rhumb_init_rope(&rope);
-    harness_make_tensor(&x, RHUMB_F32, 1, 1, 6, 2, (harness_layout){0});
-    harness_make_tensor(&y, RHUMB_F32, 1, 1, 6, 2, (harness_layout){0});
-    harness_make_tensor(&at, RHUMB_I32, 1, 1, 1, 6, (harness_layout){0});
-    for (int i = 0; i < 6; i++) {
-        x.values[2 * i] = 1.0;
-        at.values[i] = positions[i];
-    }
-    harness_store(&x);
-    harness_store(&at);
-    gpu_init_operation(&op, RHUMB_OP_ROTATE);
-    op.info.rotary = &rope;
-    op.info.heads = 1;
-    op.info.head_dim = 2;
-    op.info.max_q_length = 6;
-    (void)harness_add(&op, RHUMB_VIEW_Q, &x, false);
-    (void)harness_add(&op, RHUMB_VIEW_Q_OUT, &y, true);
-    (void)harness_add(&op, RHUMB_VIEW_POSITIONS_Q, &at, false);
-    h->cases++;
-    if (harness_run(h, &op) != RHUMB_OK) {
-        harness_fail(h, "far positions: %s", op.message);
-    }
-    harness_load(&y);
-    for (int i = 0; i < 6; i++) {
-        /* the values are given to 1e-9 */
-        if (!(fabs(y.values[2 * i] - cosines[i]) <= 1e-6) ||
-            (i < 5 && !(fabs(y.values[2 * i + 1] - sines[i]) <= 1e-6))) {
-            harness_fail(
-                h, "far positions: position %d: got (%.9f, %.9f), want (%.9f, %.9f), bound 1e-6",
-                positions[i], y.values[2 * i], y.values[2 * i + 1], cosines[i],
-                i < 5 ? sines[i] : 0.0);
-        }
-    }
-    harness_free_tensor(&x);
-    harness_free_tensor(&y);
-    harness_free_tensor(&at);
-}
-
-/* Runs Q -> Q_OUT with positions per batch; for tests that compare runs. */
-static void rotate_plain(harness *h, harness_tensor *x, harness_tensor *y, const int32_t *positions,
-                         uint32_t rotary_dim, uint32_t inverse)
-{
-    gpu_operation op;
-    rhumb_rope rope;
-    harness_tensor at;
-    uint32_t batch = (uint32_t)x->shape[0];
-    uint32_t rows = (uint32_t)x->shape[2];
-    rhumb_init_rope(&rope);
-    rope.rotary_dim = rotary_dim;
-    harness_make_tensor(&at, RHUMB_I32, 1, 1, batch, rows, (harness_layout){0});
-    for (uint64_t i = 0; i < at.count; i++) {
-        at.values[i] = positions[i];
-    }
-    harness_store(&at);
-    gpu_init_operation(&op, RHUMB_OP_ROTATE);
-    op.info.rotary = &rope;
-    op.info.heads = (uint32_t)x->shape[1];
-    op.info.head_dim = (uint32_t)x->shape[3];
-    op.info.max_q_length = rows;
-    op.dispatch.inverse = inverse;
-    (void)harness_add(&op, RHUMB_VIEW_Q, x, false);
-    (void)harness_add(&op, RHUMB_VIEW_Q_OUT, y, true);
-    (void)harness_add(&op, RHUMB_VIEW_POSITIONS_Q, &at, false);
-    h->cases++;
-    if (harness_run(h, &op) != RHUMB_OK) {
-        harness_fail(h, "rotate: %s", op.message);
-    }
-    harness_load(y);
-    harness_free_tensor(&at);
-}
-
 /* Forward, then inverse, is x: each channel has been through two rotations of the bound's error. */
 static void check_round_trip(harness *h)
 {
     static const int32_t positions[] = {0, 1, 7, 4096, 131071, 2147483647, -5};
     harness_random r = {.state = 5};
     harness_tensor x, y, z;
+    rhumb_rope rope;
+    rhumb_init_rope(&rope);
     harness_make_tensor(&x, RHUMB_F32, 1, 3, 7, 64, (harness_layout){0});
     harness_make_tensor(&y, RHUMB_F32, 1, 3, 7, 64, (harness_layout){0});
     harness_make_tensor(&z, RHUMB_F32, 1, 3, 7, 64, (harness_layout){0});
     harness_fill_normal(&x, &r);
-    rotate_plain(h, &x, &y, positions, 64, 0);
-    rotate_plain(h, &y, &z, positions, 64, 1);
+    (void)shape_rotate(h, &rope, 1, positions, &x, &y, 0);
+    (void)shape_rotate(h, &rope, 1, positions, &y, &z, 1);
     for (uint64_t i = 0; i < x.count; i++) {
         uint64_t channel = i % 64;
         uint64_t partner = channel < 32 ? i + 32 : i - 32;
@@ -237,39 +156,6 @@ static void check_round_trip(harness *h)
     harness_free_tensor(&z);
 }
 
-/* A padded batch and the same prompt alone: the same bits (field test 5). */
-static void check_left_padding(harness *h)
-{
-    static const int32_t padded[] = {0, 0, 0, 1, 2, 0, 1, 2, 3, 4};
-    static const int32_t alone[] = {0, 1, 2};
-    harness_random r = {.state = 6};
-    harness_tensor x, y, one, got;
-    harness_make_tensor(&x, RHUMB_F32, 2, 2, 5, 64, (harness_layout){0});
-    harness_make_tensor(&y, RHUMB_F32, 2, 2, 5, 64, (harness_layout){0});
-    harness_make_tensor(&one, RHUMB_F32, 1, 2, 3, 64, (harness_layout){0});
-    harness_make_tensor(&got, RHUMB_F32, 1, 2, 3, 64, (harness_layout){0});
-    harness_fill_normal(&x, &r);
-    for (uint64_t i = 0; i < one.count; i++) {
-        uint64_t head = i / 64 / 3;
-        one.values[i] = x.values[harness_index(&x, 0, head, 2 + i / 64 % 3, i % 64)];
-    }
-    harness_store(&one);
-    rotate_plain(h, &x, &y, padded, 64, 0);
-    rotate_plain(h, &one, &got, alone, 64, 0);
-    for (uint64_t i = 0; i < got.count; i++) {
-        uint64_t from = harness_index(&y, 0, i / 64 / 3, 2 + i / 64 % 3, i % 64);
-        if (memcmp(&y.values[from], &got.values[i], sizeof(double)) != 0) {
-            harness_fail(h, "left padding: element %llu: %.9g in the batch, %.9g alone",
-                         (unsigned long long)i, y.values[from], got.values[i]);
-            break;
-        }
-    }
-    harness_free_tensor(&x);
-    harness_free_tensor(&y);
-    harness_free_tensor(&one);
-    harness_free_tensor(&got);
-}
-
 /* Channels beyond the window are copied, not computed: NaN payloads, -0 and denormals included. */
 static void check_tail_bits(harness *h, rhumb_dtype dtype, uint32_t offset)
 {
@@ -278,6 +164,9 @@ static void check_tail_bits(harness *h, rhumb_dtype dtype, uint32_t offset)
     uint64_t size = harness_dtype_size(dtype);
     harness_layout layout = {.row_pad = offset, .offset = offset};
     harness_tensor x, y;
+    rhumb_rope rope;
+    rhumb_init_rope(&rope);
+    rope.rotary_dim = 8;
     harness_make_tensor(&x, dtype, 1, 2, 2, 24, layout);
     harness_make_tensor(&y, dtype, 1, 2, 2, 24, layout);
     harness_fill_normal(&x, &r);
@@ -289,7 +178,7 @@ static void check_tail_bits(harness *h, rhumb_dtype dtype, uint32_t offset)
             memcpy(x.memory + harness_byte(&x, i), &bits, size);
         }
     }
-    rotate_plain(h, &x, &y, positions, 8, 0);
+    (void)shape_rotate(h, &rope, 1, positions, &x, &y, 0);
     for (uint64_t i = 0; i < x.count; i++) {
         uint64_t at = harness_byte(&x, i);
         if (i % 24 >= 8 && memcmp(x.memory + at, y.memory + at, size) != 0) {
@@ -307,9 +196,7 @@ static void run_profile(harness_profile profile)
     harness h;
     harness_open(&h, profile);
     SHAPE_RUN_ALL(&h, shape_run_rotate, table);
-    check_far_positions(&h);
     check_round_trip(&h);
-    check_left_padding(&h);
     for (uint32_t offset = 0; offset < 2; offset++) {
         check_tail_bits(&h, RHUMB_F32, offset);
         check_tail_bits(&h, RHUMB_F16, offset);

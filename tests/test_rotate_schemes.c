@@ -199,28 +199,9 @@ static const rotate_shape table[] = {
 static void rotate(harness *h, const void *rotary, uint32_t axes, const int32_t *positions,
                    harness_tensor *x, harness_tensor *y)
 {
-    harness_tensor at;
-    gpu_operation op;
     harness_make_tensor(y, RHUMB_F32, 1, x->shape[1], x->shape[2], x->shape[3],
                         (harness_layout){0});
-    harness_make_tensor(&at, RHUMB_I32, 1, axes, 1, x->shape[2], (harness_layout){0});
-    for (uint64_t i = 0; i < at.count; i++) {
-        at.values[i] = positions[i];
-    }
-    harness_store(&at);
-    gpu_init_operation(&op, RHUMB_OP_ROTATE);
-    op.info.rotary = rotary;
-    op.info.heads = (uint32_t)x->shape[1];
-    op.info.head_dim = (uint32_t)x->shape[3];
-    op.info.max_q_length = (uint32_t)x->shape[2];
-    (void)harness_add(&op, RHUMB_VIEW_Q, x, false);
-    (void)harness_add(&op, RHUMB_VIEW_Q_OUT, y, true);
-    (void)harness_add(&op, RHUMB_VIEW_POSITIONS_Q, &at, false);
-    h->cases++;
-    if (harness_run(h, &op) != RHUMB_OK) {
-        harness_fail(h, "rotate: %s", op.message);
-    }
-    harness_free_tensor(&at);
+    (void)shape_rotate(h, rotary, axes, positions, x, y, 0);
 }
 
 /* Text has the same position on every axis, and must not know that there are several. */

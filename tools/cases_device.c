@@ -63,6 +63,10 @@ static int rotate_once(case_file *c, const case_rotation *r, rhumb_view_id apart
     }
     gpu_add_tensor(&op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, r->axes, r->batch, r->rows,
                    r->positions, NULL);
+    if (r->frequencies != NULL)
+        gpu_add_tensor(&op, RHUMB_VIEW_FREQUENCIES, RHUMB_F32, 1, r->frequencies->shape[0],
+                       r->frequencies->shape[1], r->frequencies->shape[2], r->frequencies->data,
+                       NULL);
     if (case_run_device(c, "rotate", &op) != 0)
         return -1;
     if (apart != RHUMB_VIEW_COUNT && compare(c, r, apart, false, y) != 0)

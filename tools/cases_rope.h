@@ -116,6 +116,7 @@ typedef struct case_rotation {
     uint32_t axes;
     uint64_t batch;     /* 1: shared */
     rhumb_view_id side; /* whose numbers `golden` has: Q or K; RHUMB_VIEW_COUNT: both alike */
+    const tensor *frequencies; /* [2, H, pairs], learned; or NULL */
 } case_rotation;
 
 int case_rotate_on_device(case_file *c, const case_rotation *rotation);

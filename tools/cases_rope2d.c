@@ -282,7 +282,9 @@ static void set_frequencies(case_file *c, const plane_case *t, rhumb_rope2d *dev
     };
     const double base = case_number(c->params, "base", t->variant->base);
 
-    if (t->pixels) {
+    if (t->plane.per_head) {
+        device->frequency = RHUMB_ROPE2D_LEARNED;
+    } else if (t->pixels) {
         device->frequency = case_bool(c->params, "linear_bands", false)
                                 ? RHUMB_ROPE2D_PIXEL_LINEAR
                                 : RHUMB_ROPE2D_PIXEL;
@@ -340,8 +342,6 @@ static int rotate_on_device(case_file *c, const plane_case *t)
     uint64_t i;
     int result;
 
-    if (t->plane.per_head)
-        return case_reference_only(c, "mixed frequencies");
     positions = calloc((size_t)rows * 2 + 1, sizeof *positions);
     if (positions == NULL)
         return case_fail(c, "no memory");
@@ -356,6 +356,8 @@ static int rotate_on_device(case_file *c, const plane_case *t)
     set_frequencies(c, t, &device);
     set_coordinates(t, &device);
     rotation.positions = positions;
+    if (t->plane.per_head) /* in the order of the axes, as the view has them */
+        rotation.frequencies = case_tensor(c, "in.freqs", 3);
     result = case_rotate_on_device(c, &rotation);
     free(positions);
     return result;

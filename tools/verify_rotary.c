@@ -136,6 +136,8 @@ static bool read_plane(const rhumb_rope2d *s, uint32_t head_dim, verify_rotary *
     const bool pixels = s->frequency >= RHUMB_ROPE2D_PIXEL;
     const uint32_t width = window_of(s->rotary_dim, s->rotary_offset, head_dim);
 
+    if (s->frequency > RHUMB_ROPE2D_PIXEL_LINEAR) /* what is learned is not in the struct */
+        return false;
     r->axes = 2;
     ref_rope_init(&r->rope, width);
     r->rope.pairing = pairings[s->pairing];

@@ -101,6 +101,7 @@ typedef enum rhumb_type {
     RHUMB_TYPE_SELF_TEST_PROPERTIES = 14,
     RHUMB_TYPE_SELF_TEST_INFO = 15,
     RHUMB_TYPE_SELF_TEST_RESULT = 16,
+    RHUMB_TYPE_MROPE_SPAN = 17,
     RHUMB_TYPE_SCHEME_FIRST = 1000, /* scheme structs: rhumb_schemes.h */
 } rhumb_type;
 
@@ -373,7 +374,8 @@ typedef enum rhumb_view_id {
     RHUMB_VIEW_Q_GAIN = 12,     /* ROTATE: [heads or 1, head_dim], RMS norm of Q before rotation */
     RHUMB_VIEW_K_GAIN = 13,     /* ROTATE: [kv_heads or 1, head_dim], likewise of K */
     RHUMB_VIEW_FREQUENCIES = 14, /* ROTATE: [axes, heads, pairs] f32, learned, radians per position;
-                                   shape {1, axes, heads, pairs} */
+                                   shape {1, axes, heads, pairs}; heads is kv_heads in a plan
+                                   without Q */
     RHUMB_VIEW_TABLE = 15,      /* [rows, heads]: a scalar per head, added to logits. ENCODE,
                                    RESIZE: the learned table [rows, channels] */
     RHUMB_VIEW_QUERY_TABLE = 16, /* [heads or 1, rows, head_dim]: A, meets the query */
@@ -463,12 +465,17 @@ typedef struct rhumb_plan rhumb_plan;
 
 typedef enum rhumb_op {
     /* Rotates Q, K or both by the plan's rotary scheme. Views: Q and/or K; optional Q_OUT, K_OUT,
-     * V and V_OUT, SLOTS, POSITIONS_Q, LENGTHS, STATUS. q_length rows of each; row a has the
-     * position POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary window, and V, are
-     * copied, bit for bit where both sides have one dtype. With plan_info.append K_OUT, and V_OUT
-     * with V, are a cache. With Q_GAIN, K_GAIN each row
-     * is normalised first: x / sqrt(mean(x^2) + norm_epsilon) * (gain_offset + gain); then every
-     * channel changes. See plan_info.purpose for keys that have been rotated before. */
+     * V and V_OUT, SLOTS, Q_GAIN, K_GAIN, FREQUENCIES, POSITIONS_Q, LENGTHS, STATUS. q_length rows of
+     * each; row a has the position POSITIONS_Q[b, a], or q_offset + a. Channels outside the rotary
+     * window, and V, are copied, bit for bit where both sides have one dtype. With plan_info.append
+     * K_OUT, and V_OUT with V, are a cache. See plan_info.purpose for keys that were rotated before.
+     *
+     * With Q_GAIN, K_GAIN or both (QK-norm of Qwen3, Gemma 3) each row of that tensor is normalised
+     * before it turns: x / sqrt(mean(x^2) + norm_epsilon) * (gain_offset + gain), over all head_dim
+     * channels, in float32. Then every channel changes, those outside the window and in place too.
+     * A row of zeros stays zeros. The gain belongs to the channel before it turns: where weights
+     * are permuted to another pairing, so are gains of their own for each channel. Not with other
+     * purposes than ROTATE, nor with dispatch.inverse: UNSUPPORTED. */
     RHUMB_OP_ROTATE = 1,
     /* O = softmax(scale * Q K^T, masked) V with no buffer of size Lq x Lk. Views: Q, K, V, O;
      * optional POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS. With plan_info.rotary Q is rotated when
@@ -1018,6 +1025,7 @@ RHUMB_API rhumb_result rhumb_scheme_from_keys(const rhumb_keys_info *info, uint3
  * Door of the plugin build: the only symbol it exports
  */
 struct rhumb_alibi; /* rhumb_schemes.h */
+struct rhumb_mrope_span;
 
 typedef struct rhumb_api {
     uint32_t struct_size; /* of the library's table; entries beyond it do not exist */
@@ -1054,6 +1062,8 @@ typedef struct rhumb_api {
     rhumb_result (*relative_rows)(const void *, uint32_t, uint32_t, const int32_t *, uint32_t,
                                   int32_t *);
     rhumb_result (*alibi_slopes_of)(const struct rhumb_alibi *, uint32_t, double *, double *);
+    rhumb_result (*mrope_positions)(const struct rhumb_mrope_span *, uint32_t, uint32_t, int32_t,
+                                    int32_t *, uint32_t, uint32_t *, int32_t *);
 } rhumb_api;
 
 typedef const rhumb_api *(*rhumb_get_api_fn)(uint32_t abi_major);

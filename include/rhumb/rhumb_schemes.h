@@ -292,6 +292,62 @@ static inline void rhumb_init_mrope(rhumb_mrope *s)
     s->order = RHUMB_MROPE_BLOCKS;
 }
 
+/* Where text goes on behind a grid that began at position q. Models of one name were served by both
+ * rules; they differ where a grid has more time steps than rows and columns: long videos. */
+typedef enum rhumb_mrope_advance {
+    RHUMB_MROPE_ADVANCE_LARGEST = 0, /* the grid's largest t, h or w, + 1: Qwen2-VL's paper, earlier
+                                        releases of transformers */
+    RHUMB_MROPE_ADVANCE_PLANE = 1,   /* q + max(height, width), whatever t is: current
+                                        transformers */
+} rhumb_mrope_advance;
+
+typedef enum rhumb_mrope_span_kind {
+    RHUMB_MROPE_SPAN_TEXT = 0, /* one position for t, h and w, rising by 1 a token */
+    RHUMB_MROPE_SPAN_GRID = 1, /* image or video from position q on: t = q + floor(step interval),
+                                  h = q + row, w = q + column; columns fastest, then rows */
+} rhumb_mrope_span_kind;
+
+/* A part of a sequence: text, or the tokens of one image or video. */
+typedef struct rhumb_mrope_span {
+    RHUMB_HEADER;
+    rhumb_mrope_span_kind kind; /* default TEXT */
+    uint32_t length;            /* TEXT: tokens; 0 is none */
+    uint32_t time;              /* GRID: steps, 1 (default) for an image; after any merging of
+                                   frames: Qwen merges 2 before, ERNIE 4.5 VL in its resampler */
+    uint32_t height;            /* GRID: rows and columns of tokens, after merging patches */
+    uint32_t width;
+    uint32_t padding;
+    double interval;            /* GRID: positions per step, 0 or more. Qwen2-VL, ERNIE, Qwen3-VL 1
+                                   (default); Qwen2.5-VL tokens_per_second * seconds of a step */
+} rhumb_mrope_span;
+
+static inline void rhumb_init_mrope_span(rhumb_mrope_span *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_MROPE_SPAN);
+    s->kind = RHUMB_MROPE_SPAN_TEXT;
+    s->time = 1;
+    s->interval = 1.0;
+}
+
+/* Positions of one sequence, in the order of `spans`, from position `first` on: rows t, h and w of
+ * `positions` [3, L] (`capacity` elements), L into *length, and the position where another span
+ * would begin into *next; each may be NULL. `spans` step by element 0's struct_size; `rule` is a
+ * rhumb_mrope_advance. Nothing calls this by itself: it is for hosts that have no positions yet,
+ * and models differ in what they count as a span (Qwen3-VL has text between the frames of a video,
+ * so that each is a grid of one step). A fourth row (INTERLEAVED_EXTRA) is the host's; ggml's is 0.
+ *
+ * Decoding goes on from *next: the token with index i >= L in the sequence has the position
+ * i + delta on every axis, delta = *next - L, also when the cache holds i keys. With ADVANCE_PLANE,
+ * transformers counts delta from the largest of all positions instead, + 1 - L, which is more where
+ * a long video's t reaches beyond all that follows it.
+ *
+ * Pure; needs no context. Errors: ARGUMENT (a grid with a size of 0, positions beyond int32, too
+ * little room), VERSION; then nothing has been written, and the reason goes to
+ * rhumb_last_message(NULL). */
+RHUMB_API rhumb_result rhumb_mrope_positions(const rhumb_mrope_span *spans, uint32_t count,
+                                             uint32_t rule, int32_t first, int32_t *positions,
+                                             uint32_t capacity, uint32_t *length, int32_t *next);
+
 /* -------------------------------------------------------------------------------------------------
  * rope2d: rotary embedding by row and column, for vision towers
  * Source: Heo et al., RoPE-ViT (arXiv 2403.13298), section 3.2 (axial); Fang et al., EVA-02
@@ -300,6 +356,14 @@ static inline void rhumb_init_mrope(rhumb_mrope *s)
  * POSITIONS_Q [1, 2, B, L] holds the row (h) and column (w) index of each token. Half of the R/2
  * pairs turn by one axis, half by the other. The coordinate of an index is scale[axis] * index +
  * offset[axis], computed exactly. R is a multiple of 4; below, j < R/4 counts the pairs of an axis.
+ *
+ * LEARNED ("mixed"): pair i of head h turns by a F[0, h, i] + c F[1, h, i], a and c the coordinates
+ * in the order of `order`, F the view FREQUENCIES {1, 2, heads, R/2} in radians, f32. ROTATE only:
+ * angles are of a head, and are not shared. scale is 1 and offset 0. `heads` is that of the tensors
+ * in the plan: with K alone kv_heads, and a plan with Q and K wants heads = kv_heads. Where query
+ * heads share a key head, rotate Q and K by two plans, with a table each; logits depend on distances
+ * only if the query heads of a key head have its frequencies. Frequencies are below 65536 in
+ * magnitude; others, and NaN, do not turn.
  */
 typedef enum rhumb_rope2d_pairing {
     RHUMB_ROPE2D_INTERLEAVED = 0,   /* channels 2i, 2i+1: timm, EVA-02, SAM2, Llama 4 */
@@ -319,6 +383,7 @@ typedef enum rhumb_rope2d_frequency {
     RHUMB_ROPE2D_PERIODS = 2,      /* 2 pi base^(-4j/R): DINOv3, base 100 */
     RHUMB_ROPE2D_PIXEL = 3,        /* pi 2^x, x from 0 to log2(resolution) - 1, even steps: timm */
     RHUMB_ROPE2D_PIXEL_LINEAR = 4, /* pi x, x from 1 to resolution/2 in even steps: timm */
+    RHUMB_ROPE2D_LEARNED = 5,      /* of the view FREQUENCIES; both axes in every pair: RoPE-ViT */
 } rhumb_rope2d_frequency;
 
 typedef struct rhumb_rope2d {

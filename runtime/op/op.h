@@ -89,6 +89,9 @@ rhumb_result rhumb_refuse_rotary(const rhumb_context *context, const char *op,
 rhumb_result rhumb_check_variant(const rhumb_context *context, const char *op,
                                  const rhumb_plan_info *info);
 
+/* rotate.c: parts of a row of Q or K, each the work of one invocation. */
+uint32_t rhumb_rotate_parts(const rhumb_resolved *r);
+
 /* variant.c: what every kernel is specialised by. */
 void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_kernel kernel,
                       bool aligned);

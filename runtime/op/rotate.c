@@ -1,11 +1,37 @@
 /* ROTATE: Q, K or both turned by their positions; V copied beside K. */
 #include "cache.h"
+#include "norm.h"
 
 static const uint32_t inputs[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K};
 static const uint32_t outputs[] = {RHUMB_VIEW_Q_OUT, RHUMB_VIEW_K_OUT};
 #define TENSORS                                                                                    \
     (BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_Q_OUT) |           \
      BIT(RHUMB_VIEW_K_OUT) | BIT(RHUMB_VIEW_V_OUT))
+
+/* Frequencies of each head: one table serves Q and K if they have the same heads. */
+static rhumb_result check_learned(const rhumb_context *context, const rhumb_resolved *r)
+{
+    const rhumb_plan_info *i = &r->info;
+    bool view = i->views & BIT(RHUMB_VIEW_FREQUENCIES);
+    uint32_t both = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K);
+    if (view != r->rotary.has_learned)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          view ? "rotate: views: wanted rope2d with LEARNED beside FREQUENCIES, "
+                                 "found another rotary scheme"
+                               : "rotate: views: wanted FREQUENCIES with LEARNED, found none");
+    if (!view)
+        return RHUMB_OK;
+    if (i->dtype[RHUMB_VIEW_FREQUENCIES] != RHUMB_F32)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "rotate: dtype of FREQUENCIES: wanted f32, found %s",
+                          rhumb_dtype_name(i->dtype[RHUMB_VIEW_FREQUENCIES]));
+    if ((i->views & both) == both && i->heads != i->kv_heads)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "rotate: kv_heads: wanted heads %u with LEARNED and both Q and K, found "
+                          "%u: a plan and a table for each",
+                          i->heads, i->kv_heads);
+    return RHUMB_OK;
+}
 
 static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 {
@@ -18,6 +44,7 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
     RHUMB_TRY(rhumb_check_append(context, i));
     RHUMB_TRY(rhumb_check_range(context, "rotate", "purpose", (uint32_t)i->purpose,
                                 RHUMB_PURPOSE_ROTATE, RHUMB_PURPOSE_RESCHEDULE));
+    RHUMB_TRY(rhumb_check_norm(context, i));
     if (!i->rotary)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "rotate: rotary: wanted a rotary scheme struct, found NULL");
@@ -26,23 +53,25 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
                           "rotate: scheme: wanted NULL, found a struct of type %u",
                           ((const rhumb_header *)i->scheme)->type);
     rhumb_fill_scale(r);
-    return rhumb_resolve_plan_rotary(context, "rotate", r);
+    RHUMB_TRY(rhumb_resolve_plan_rotary(context, "rotate", r));
+    return check_learned(context, r);
 }
 
 static void count_cost(rhumb_resolved *r)
 {
+    static const uint32_t gains[] = {RHUMB_VIEW_Q_GAIN, RHUMB_VIEW_K_GAIN};
     const rhumb_plan_info *i = &r->info;
     rhumb_plan_properties *p = &r->properties;
     const uint32_t heads[] = {i->heads, i->kv_heads};
     for (uint32_t n = 0; n < 2; n++) {
         if (!(i->views & BIT(inputs[n])))
             continue;
-        bool apart = i->views & BIT(outputs[n]);
+        bool apart = i->views & BIT(outputs[n]), norm = i->views & BIT(gains[n]);
         uint64_t rows = (uint64_t)heads[n] * i->max_q_length;
         uint32_t size = rhumb_dtype_size(i->dtype[inputs[n]]);
         p->bytes += rows * (apart ? i->head_dim * (size + rhumb_dtype_size(i->dtype[outputs[n]]))
-                                  : 2 * r->rotary.rotary_dim * size);
-        p->flops += rows * 3 * r->rotary.rotary_dim;
+                                  : 2 * (norm ? i->head_dim : r->rotary.rotary_dim) * size);
+        p->flops += rows * (3 * r->rotary.rotary_dim + (norm ? 5 * i->head_dim : 0));
     }
     if (i->views & BIT(RHUMB_VIEW_V))
         p->bytes += (uint64_t)i->kv_heads * i->max_q_length * i->value_dim *
@@ -105,6 +134,14 @@ static rhumb_result check_shapes(const rhumb_binder *b, rhumb_bindings *bindings
         RHUMB_TRY(rhumb_check_positions(b, RHUMB_VIEW_SLOTS, 1, bindings->batch,
                                         bindings->q_length));
     RHUMB_TRY(rhumb_check_ring(b, bindings));
+    RHUMB_TRY(rhumb_check_gains(b));
+    if (b->present & BIT(RHUMB_VIEW_FREQUENCIES)) {
+        const rhumb_resolved *r = &b->plan->resolved;
+        const uint64_t shape[4] = {
+            1, 2, b->present & BIT(RHUMB_VIEW_Q) ? r->info.heads : r->info.kv_heads,
+            r->rotary.rotary_dim / 2};
+        RHUMB_TRY(rhumb_want_shape(b, RHUMB_VIEW_FREQUENCIES, shape));
+    }
     return rhumb_check_small_views(b, bindings->batch);
 }
 
@@ -114,6 +151,10 @@ static rhumb_result check_inverse(const rhumb_bindings *bindings, const rhumb_di
     const rhumb_rotary *rotary = &bindings->plan->resolved.rotary;
     RHUMB_TRY(rhumb_check_flag(bindings, "causal", d->causal));
     RHUMB_TRY(rhumb_check_flag(bindings, "inverse", d->inverse));
+    if (d->inverse && (bindings->plan->resolved.info.views & NORM_GAINS))
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "rotate: inverse: wanted 0 with a gain, as the angle alone does not undo "
+                          "a norm, found 1");
     if (d->inverse && rotary->has_growth)
         return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
                           "rotate: inverse: wanted 0 with a scheme whose pairs grow, found 1");
@@ -129,21 +170,30 @@ static uint32_t pieces(uint32_t whole, uint32_t piece)
     return (whole + piece - 1) / piece;
 }
 
+uint32_t rhumb_rotate_parts(const rhumb_resolved *r)
+{
+    const rhumb_rotary *rotary = &r->rotary;
+    uint32_t parts =
+        rotary->segments * pieces(rotary->rotary_dim / 2 / rotary->segments, ROTATE_PAIRS);
+    if (r->info.views & (BIT(RHUMB_VIEW_Q_OUT) | BIT(RHUMB_VIEW_K_OUT) | NORM_GAINS))
+        parts += pieces(r->info.head_dim - rotary->rotary_dim, ROTATE_COPY);
+    return parts;
+}
+
 static uint64_t count_groups(const rhumb_bindings *bindings, const struct rhumb_push *push)
 {
     const rhumb_plan_info *i = &bindings->plan->resolved.info;
-    const rhumb_rotary *rotary = &bindings->plan->resolved.rotary;
-    uint32_t pairs = rotary->rotary_dim / 2 / rotary->segments;
-    uint64_t parts = (uint64_t)rotary->segments * pieces(pairs, ROTATE_PAIRS);
-    if (i->views & (BIT(RHUMB_VIEW_Q_OUT) | BIT(RHUMB_VIEW_K_OUT)))
-        parts += pieces(i->head_dim - rotary->rotary_dim, ROTATE_COPY);
-    uint64_t of_row = 0; /* invocations */
+    const rhumb_resolved *r = &bindings->plan->resolved;
+    uint64_t parts = i->views & NORM_GAINS ? r->keys[RHUMB_ANY_ALIGNMENT].spec[SPEC_LANES]
+                                           : rhumb_rotate_parts(r);
+    uint32_t heads = r->rotary.has_learned ? 1 : ROTATE_HEADS; /* of an invocation */
+    uint64_t of_row = 0;                                       /* invocations */
     if (i->views & BIT(RHUMB_VIEW_Q))
-        of_row += parts * pieces(i->heads, ROTATE_HEADS);
+        of_row += parts * pieces(i->heads, heads);
     if (i->views & BIT(RHUMB_VIEW_K))
-        of_row += parts * pieces(i->kv_heads, ROTATE_HEADS);
+        of_row += parts * pieces(i->kv_heads, heads);
     if (i->views & BIT(RHUMB_VIEW_V))
-        of_row += (uint64_t)pieces(i->value_dim, ROTATE_COPY) * pieces(i->kv_heads, ROTATE_HEADS);
+        of_row += (uint64_t)pieces(i->value_dim, ROTATE_COPY) * pieces(i->kv_heads, heads);
     uint64_t invocations = of_row * (uint32_t)push->max_q_length * bindings->batch;
     return (invocations + ROTATE_INVOCATIONS - 1) / ROTATE_INVOCATIONS;
 }
@@ -178,9 +228,10 @@ const rhumb_operation rhumb_op_rotate = {
     .op = RHUMB_OP_ROTATE,
     .name = "rotate",
     .one_of = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K),
-    .optional = TENSORS | BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_SLOTS) |
-                BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_STATUS),
-    .vectors = TENSORS,
+    .optional = TENSORS | NORM_GAINS | BIT(RHUMB_VIEW_FREQUENCIES) |
+                BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_SLOTS) | BIT(RHUMB_VIEW_LENGTHS) |
+                BIT(RHUMB_VIEW_STATUS),
+    .vectors = TENSORS | NORM_GAINS,
     .max_head_dim = RHUMB_MAX_HEAD_DIM,
     .resolve = resolve,
     .choose = rhumb_choose_rotate,

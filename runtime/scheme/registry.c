@@ -46,6 +46,10 @@ rhumb_result rhumb_rotary_frequencies(const void *params, uint32_t head_dim, uin
                           "rotary_frequencies: head_dim: wanted 1 to %d, found %u",
                           RHUMB_MAX_HEAD_DIM, head_dim);
     RHUMB_TRY(rhumb_resolve_rotary(NULL, params, head_dim, &rotary));
+    if (rotary.has_learned)
+        return rhumb_fail(NULL, RHUMB_ERROR_UNSUPPORTED,
+                          "rotary_frequencies: wanted frequencies by a rule, found LEARNED, which "
+                          "are in a view");
     uint32_t pairs = rotary.rotary_dim / 2;
     if (frequencies && capacity < pairs)
         return rhumb_fail(NULL, RHUMB_ERROR_ARGUMENT,

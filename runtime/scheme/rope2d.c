@@ -34,7 +34,7 @@ static rhumb_result check(const rhumb_context *context, const rhumb_rope2d *p, u
     if ((uint32_t)p->order > RHUMB_ROPE2D_COLUMN_FIRST)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "rope2d: order: wanted a rhumb_rope2d_order, found %d", (int)p->order);
-    if ((uint32_t)p->frequency > RHUMB_ROPE2D_PIXEL_LINEAR)
+    if ((uint32_t)p->frequency > RHUMB_ROPE2D_LEARNED)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "rope2d: frequency: wanted a rhumb_rope2d_frequency, found %d",
                           (int)p->frequency);
@@ -45,6 +45,18 @@ static rhumb_result check(const rhumb_context *context, const rhumb_rope2d *p, u
                           "rotary_offset %u, found %u",
                           head_dim, p->rotary_offset, p->rotary_dim);
     return check_numbers(context, p);
+}
+
+/* Frequencies of a view meet the indices as they are. */
+static rhumb_result check_learned(const rhumb_context *context, const rhumb_rope2d *p)
+{
+    for (uint32_t i = 0; p->frequency == RHUMB_ROPE2D_LEARNED && i < 2; i++)
+        if (p->scale[i] != 1 || p->offset[i] != 0)
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "rope2d: scale and offset of axis %u: wanted 1 and 0 with LEARNED, "
+                              "found %g and %g",
+                              i, p->scale[i], p->offset[i]);
+    return RHUMB_OK;
 }
 
 /* Frequency of pair j of an axis (0: the first), n pairs an axis. */
@@ -61,6 +73,7 @@ static long double frequency(const rhumb_rope2d *p, uint32_t axis, uint32_t j, u
         return PI * exp2l(step * (log2l((long double)p->resolution) - 1));
     case RHUMB_ROPE2D_PIXEL_LINEAR:
         return PI * (1 + step * ((long double)p->resolution / 2 - 1));
+    case RHUMB_ROPE2D_LEARNED: return 0; /* the view has them */
     }
     return 0;
 }
@@ -89,6 +102,7 @@ static rhumb_result resolve(const rhumb_context *context, const void *params, ui
     if (p.rotary_dim == RHUMB_WHOLE_HEAD)
         p.rotary_dim = p.rotary_offset < head_dim ? head_dim - p.rotary_offset : 0;
     RHUMB_TRY(check(context, &p, head_dim));
+    RHUMB_TRY(check_learned(context, &p));
 
     rotary->pairing = p.pairing == RHUMB_ROPE2D_INTERLEAVED ? PAIRING_INTERLEAVED : PAIRING_HALF;
     rotary->segments = p.pairing == RHUMB_ROPE2D_HALF_PER_AXIS ? 2 : 1;
@@ -96,6 +110,7 @@ static rhumb_result resolve(const rhumb_context *context, const void *params, ui
     rotary->rotary_offset = p.rotary_offset;
     rotary->magnitude = 1;
     rotary->axes = 2;
+    rotary->has_learned = p.frequency == RHUMB_ROPE2D_LEARNED;
     rotary->has_phase = p.offset[0] != 0 || p.offset[1] != 0;
     uint32_t n = p.rotary_dim / 4;
     for (uint32_t i = 0; i < 2 * n; i++) {

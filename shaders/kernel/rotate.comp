@@ -5,14 +5,23 @@
 //
 //   pair i of row (b, h, l):  angle = p f_i,  x' = m (x cos - y sin),  y' = m (x sin + y cos)
 //   p = POSITIONS_Q[b, l], or q_offset + l;  inverse: -sin
+//   ROTARY_LEARNED: angle = p[first axis] F[0, h, i] + p[second axis] F[1, h, i]
 //   channels of pair i:  interleaved o + 2i, o + 2i + 1;  half o + i, o + i + R/2;  or read from
 //   the first and written to the second
+//   RHUMB_NORM: x is x_raw / sqrt(mean(x_raw^2) + epsilon) (gain_offset + gain), over all channels,
+//   where the tensor has a gain
 //
 // Q and K [B, H, L, D] in one dispatch, each out of place or in place. K_OUT may be a cache, whose
 // rows are chosen as lib/cache.glsl says; V is copied into V_OUT likewise. One invocation turns
 // ROTATE_PAIRS pairs of ROTATE_HEADS heads, which share their angles, or copies ROTATE_COPY
 // untouched channels. Invocations run over (head group, row, part of the row, batch), parts of a
 // row fastest; those that copy V come after all others.
+//
+// ROTARY_LEARNED: an invocation has one head, as nothing is shared.
+//
+// RHUMB_NORM: LANES invocations, at least one for each part, share a row: each sums the squares of
+// some channels, then all of them know the sums, then each turns or scales its part. In place this
+// is right because a barrier lies between the last read of a sum and the first write.
 #define RHUMB_IN_PLACE
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
@@ -24,12 +33,22 @@ layout(local_size_x_id = SPEC_WORKGROUP) in;
 layout(constant_id = SPEC_PAIRING) const uint PAIRING = PAIRING_HALF;
 layout(constant_id = SPEC_IN_PLACE) const uint IN_PLACE = 0u;
 
+const uint HEADS = (ROTARY & ROTARY_LEARNED) != 0u ? 1u : ROTATE_HEADS; // of an invocation
+
 RHUMB_READ_VIEW(q, VIEW_Q)
 RHUMB_READ_VIEW(k, VIEW_K)
 RHUMB_WRITE_VIEW(q_out, VIEW_Q_OUT)
 RHUMB_WRITE_VIEW(k_out, VIEW_K_OUT)
 RHUMB_READ_VIEW(v, VIEW_V)
 RHUMB_WRITE_VIEW(v_out, VIEW_V_OUT)
+RHUMB_READ_VIEW(frequencies, VIEW_FREQUENCIES)
+#ifdef RHUMB_NORM
+layout(constant_id = SPEC_LANES) const uint LANES = 1u;
+RHUMB_READ_VIEW(q_gain, VIEW_Q_GAIN)
+RHUMB_READ_VIEW(k_gain, VIEW_K_GAIN)
+shared vec4 squares_of_lanes[ROTATE_INVOCATIONS];
+vec4 row_scales = vec4(1.0); // 1 / sqrt(mean + epsilon) of the heads of this invocation
+#endif
 
 // Where the pairs of an invocation lie in a row: two runs of up to four channels.
 struct Run {
@@ -75,17 +94,25 @@ void turn(inout vec4 x, inout vec4 y, vec4 c, vec4 s)
 #define IN(f) q_##f
 #define OUT(f) q_out_##f
 #define FN(f) f##_q
+#define GAIN(f) q_gain_##f
+#define GAIN_ID VIEW_Q_GAIN
 #include "kernel/rotate_tensor.glsl"
 #undef IN
 #undef OUT
 #undef FN
+#undef GAIN
+#undef GAIN_ID
 #define IN(f) k_##f
 #define OUT(f) k_out_##f
 #define FN(f) f##_k
+#define GAIN(f) k_gain_##f
+#define GAIN_ID VIEW_K_GAIN
 #include "kernel/rotate_tensor.glsl"
 #undef IN
 #undef OUT
 #undef FN
+#undef GAIN
+#undef GAIN_ID
 #define IN(f) v_##f
 #define OUT(f) v_out_##f
 #define FN(f) f##_v
@@ -93,7 +120,7 @@ void turn(inout vec4 x, inout vec4 y, vec4 c, vec4 s)
 
 uint groups_of(uint heads)
 {
-    return (heads + ROTATE_HEADS - 1u) / ROTATE_HEADS;
+    return (heads + HEADS - 1u) / HEADS;
 }
 
 uint copies_of(uint channels)
@@ -117,7 +144,7 @@ void copy_values(uint id)
     uint l = rest % uint(push.max_q_length);
     rest /= uint(push.max_q_length);
     uint groups = groups_of(constants.kv_heads);
-    uint first_head = rest % groups * ROTATE_HEADS;
+    uint first_head = rest % groups * HEADS;
     uint b = rest / groups;
     if (b >= push.batch)
         return;
@@ -127,77 +154,168 @@ void copy_values(uint id)
     uint to_row = l;
     if (APPEND != APPEND_NONE && !find_cache_row(b, l, n.q_offset, false, to_row))
         return;
-    uint head_count = min(uint(ROTATE_HEADS), constants.kv_heads - first_head);
+    uint head_count = min(HEADS, constants.kv_heads - first_head);
     copy_v(b, first_head, head_count, l, to_row, Untouched(constants.value_dim, 0u, 0u), part);
+}
+
+// A row of some heads of one tensor.
+struct Place {
+    bool is_k; // a constant where the plan has one tensor: the other's code is gone then
+    uint b;
+    uint first_head, head_count;
+    uint l, to_row;
+    int q_offset;
+};
+
+uint places()
+{
+    return (has_view(VIEW_Q) ? groups_of(constants.heads) : 0u) +
+           (has_view(VIEW_K) ? groups_of(constants.kv_heads) : 0u);
+}
+
+// False if there is no such row, or it goes nowhere; `first` is true for one invocation of a row.
+bool find_place(uint id, bool first, out Place p)
+{
+    uint q_groups = has_view(VIEW_Q) ? groups_of(constants.heads) : 0u;
+    uint rest = id / uint(push.max_q_length);
+    uint group = rest % places();
+    p.l = id % uint(push.max_q_length);
+    p.b = rest / places();
+    if (p.b >= push.batch)
+        return false;
+    Lengths n = rotate_lengths(p.b, first && p.l == 0u && group == 0u);
+    if (int(p.l) >= n.q)
+        return false;
+    p.q_offset = n.q_offset;
+    p.is_k = has_view(VIEW_K) && (!has_view(VIEW_Q) || group >= q_groups);
+    p.first_head = (p.is_k ? group - q_groups : group) * HEADS;
+    p.head_count = min(HEADS, (p.is_k ? constants.kv_heads : constants.heads) - p.first_head);
+    p.to_row = p.l;
+    return APPEND == APPEND_NONE || !p.is_k ||
+           find_cache_row(p.b, p.l, n.q_offset, first && group == q_groups, p.to_row);
+}
+
+bool has_norm(bool is_k)
+{
+    return has_view(is_k ? VIEW_K_GAIN : VIEW_Q_GAIN);
+}
+
+// Cosine and sine of a pair; of the first head where each has angles of its own.
+vec2 cos_sin_of(Place p, uint pair)
+{
+    // One distance for all rows: the row's index, which is added to an offset, is taken off.
+    int offset = (push.flags & FLAG_SHIFT) != 0u ? p.q_offset - int(p.l) : p.q_offset;
+    if ((ROTARY & ROTARY_LEARNED) == 0u)
+        return rotary_cos_sin(rotary_position(p.b, p.l, offset, pair), pair, p.is_k);
+    uint axis = axis_of(0u);
+    uint first = frequencies_word(frequencies_at(0u, 0u, p.first_head) + pair);
+    uint second = frequencies_word(frequencies_at(0u, 1u, p.first_head) + pair);
+    return cos_sin_of_phase(
+        phase_of(axis_position(p.b, p.l, offset, axis), turns_of_radians(first)) +
+        phase_of(axis_position(p.b, p.l, offset, 1u - axis), turns_of_radians(second)));
+}
+
+// One part of a row: ROTATE_PAIRS pairs, or behind them ROTATE_COPY untouched channels.
+void do_part(Place p, uint part)
+{
+    uint pairs = constants.rotary_dim / 2u / constants.segments; // of a segment
+    uint segment_parts = (pairs + ROTATE_PAIRS - 1u) / ROTATE_PAIRS;
+    uint rotary_parts = segment_parts * constants.segments;
+    if (part >= rotary_parts) {
+        if (!has_norm(p.is_k) && (IN_PLACE & (1u << (p.is_k ? VIEW_K : VIEW_Q))) != 0u)
+            return;
+        Untouched of = Untouched(constants.head_dim - constants.rotary_dim,
+                                 constants.rotary_offset, constants.rotary_dim);
+        if (p.is_k)
+            copy_k(p.b, p.first_head, p.head_count, p.l, p.to_row, of, part - rotary_parts);
+        else
+            copy_q(p.b, p.first_head, p.head_count, p.l, p.l, of, part - rotary_parts);
+        return;
+    }
+
+    uint segment = part / segment_parts;
+    uint first_pair = part % segment_parts * ROTATE_PAIRS;
+    vec4 c, s;
+    [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i++) {
+        vec2 cs = cos_sin_of(p, segment * pairs + min(first_pair + i, pairs - 1u));
+        c[i] = cs.x;
+        s[i] = (push.flags & FLAG_INVERSE) != 0u ? -cs.y : cs.y;
+    }
+    Run from = run_of(segment, pairs, first_pair, PAIRING == PAIRING_HALF);
+    Run to = run_of(segment, pairs, first_pair, PAIRING != PAIRING_INTERLEAVED);
+    if (p.is_k)
+        rotate_k(p.b, p.first_head, p.head_count, p.l, p.to_row, from, to, c, s);
+    else
+        rotate_q(p.b, p.first_head, p.head_count, p.l, p.l, from, to, c, s);
+}
+
+// Parts of a row of any tensor.
+uint parts_of_row()
+{
+    uint pairs = constants.rotary_dim / 2u / constants.segments;
+    bool all_in_place = (VIEWS & ~IN_PLACE & ((1u << VIEW_Q) | (1u << VIEW_K))) == 0u;
+    bool none_changes = all_in_place && !has_norm(false) && !has_norm(true);
+    return (pairs + ROTATE_PAIRS - 1u) / ROTATE_PAIRS * constants.segments +
+           (none_changes ? 0u : copies_of(constants.head_dim - constants.rotary_dim));
+}
+
+#ifdef RHUMB_NORM
+
+// Sums of the squares of the heads of a row; all lanes of the row get them.
+vec4 sum_over_lanes(uint lane, vec4 v)
+{
+    uint at = gl_LocalInvocationID.x;
+    squares_of_lanes[at] = v;
+    [[dont_unroll]] for (uint step = LANES / 2u; step > 0u; step /= 2u) {
+        barrier();
+        if (lane < step)
+            squares_of_lanes[at] += squares_of_lanes[at + step];
+    }
+    barrier();
+    return squares_of_lanes[at - lane];
 }
 
 void main()
 {
     uint id = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x +
               gl_LocalInvocationID.x;
-    uint pairs = constants.rotary_dim / 2u / constants.segments; // of a segment
-    uint segment_parts = (pairs + ROTATE_PAIRS - 1u) / ROTATE_PAIRS;
-    uint rotary_parts = segment_parts * constants.segments;
-    uint untouched = constants.head_dim - constants.rotary_dim;
-    bool all_in_place = (VIEWS & ~IN_PLACE & ((1u << VIEW_Q) | (1u << VIEW_K))) == 0u;
-    uint parts = rotary_parts + (all_in_place ? 0u : copies_of(untouched));
-    uint q_groups = has_view(VIEW_Q) ? groups_of(constants.heads) : 0u;
-    uint k_groups = has_view(VIEW_K) ? groups_of(constants.kv_heads) : 0u;
+    uint turning = LANES * uint(push.max_q_length) * places() * push.batch;
+    uint lane = id % LANES;
+    Place p;
+    bool found = id < turning && find_place(id / LANES, lane == 0u, p);
+    vec4 squares = vec4(0.0);
+    if (found && has_norm(p.is_k)) {
+        if (p.is_k)
+            squares = squares_k(p.b, p.first_head, p.head_count, p.l, lane);
+        else
+            squares = squares_q(p.b, p.first_head, p.head_count, p.l, lane);
+    }
+    vec4 mean = sum_over_lanes(lane, squares) / float(constants.head_dim) + constants.norm_epsilon;
+    row_scales = mix(vec4(0.0), inversesqrt(mean), greaterThan(mean, vec4(0.0)));
+    if (has_view(VIEW_V) && id >= turning)
+        copy_values(id - turning);
+    if (found && lane < parts_of_row())
+        do_part(p, lane);
+}
+
+#else
+
+void main()
+{
+    uint id = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x +
+              gl_LocalInvocationID.x;
+    uint parts = parts_of_row();
     if (has_view(VIEW_V)) {
-        uint turning = parts * uint(push.max_q_length) * (q_groups + k_groups) * push.batch;
+        uint turning = parts * uint(push.max_q_length) * places() * push.batch;
         if (id >= turning) {
             copy_values(id - turning);
             return;
         }
     }
-
+    Place p;
     uint part = id % parts;
-    uint rest = id / parts;
-    uint l = rest % uint(push.max_q_length);
-    rest /= uint(push.max_q_length);
-    uint group = rest % (q_groups + k_groups);
-    uint b = rest / (q_groups + k_groups);
-    if (b >= push.batch)
-        return;
-    Lengths n = rotate_lengths(b, part == 0u && l == 0u && group == 0u);
-    if (int(l) >= n.q)
-        return;
-
-    // A constant where the plan has one tensor: the other's code is gone then.
-    bool is_k = has_view(VIEW_K) && (!has_view(VIEW_Q) || group >= q_groups);
-    uint first_head = (is_k ? group - q_groups : group) * ROTATE_HEADS;
-    uint head_count =
-        min(uint(ROTATE_HEADS), (is_k ? constants.kv_heads : constants.heads) - first_head);
-    uint to_row = l;
-    if (APPEND != APPEND_NONE && is_k &&
-        !find_cache_row(b, l, n.q_offset, part == 0u && group == q_groups, to_row))
-        return;
-    if (part >= rotary_parts) {
-        if ((IN_PLACE & (1u << (is_k ? VIEW_K : VIEW_Q))) != 0u)
-            return;
-        Untouched of = Untouched(untouched, constants.rotary_offset, constants.rotary_dim);
-        if (is_k)
-            copy_k(b, first_head, head_count, l, to_row, of, part - rotary_parts);
-        else
-            copy_q(b, first_head, head_count, l, l, of, part - rotary_parts);
-        return;
-    }
-
-    uint segment = part / segment_parts;
-    uint first_pair = part % segment_parts * ROTATE_PAIRS;
-    // One distance for all rows: the row's index, which is added to an offset, is taken off.
-    int offset = (push.flags & FLAG_SHIFT) != 0u ? n.q_offset - int(l) : n.q_offset;
-    vec4 c, s;
-    [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i++) {
-        uint pair = segment * pairs + min(first_pair + i, pairs - 1u);
-        vec2 cs = rotary_cos_sin(rotary_position(b, l, offset, pair), pair, is_k);
-        c[i] = cs.x;
-        s[i] = (push.flags & FLAG_INVERSE) != 0u ? -cs.y : cs.y;
-    }
-    Run from = run_of(segment, pairs, first_pair, PAIRING == PAIRING_HALF);
-    Run to = run_of(segment, pairs, first_pair, PAIRING != PAIRING_INTERLEAVED);
-    if (is_k)
-        rotate_k(b, first_head, head_count, l, to_row, from, to, c, s);
-    else
-        rotate_q(b, first_head, head_count, l, l, from, to, c, s);
+    if (find_place(id / parts, part == 0u, p))
+        do_part(p, part);
 }
+
+#endif

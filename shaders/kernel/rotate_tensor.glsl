@@ -3,7 +3,7 @@
 // each of them a GPU would wait for one after the other.
 //
 // Wants: IN(f) and OUT(f), the accessors of the tensor and of its result; FN(f), a name for a
-// function here.
+// function here; of tensors that RHUMB_NORM may normalise GAIN(f) and GAIN_ID, their gain.
 
 vec4 FN(load)(uint e, uint n)
 {
@@ -14,6 +14,53 @@ vec4 FN(load)(uint e, uint n)
         v[i] = IN(load)(e + i);
     return v;
 }
+
+#if defined(RHUMB_NORM) && defined(GAIN_ID)
+
+// Squares of this lane's channels, summed for each head of a row.
+vec4 FN(squares)(uint b, uint first_head, uint head_count, uint l, uint lane)
+{
+    vec4 sums = vec4(0.0);
+    uint width = ALIGNED != 0u ? 4u : 1u;
+    [[unroll]] for (uint i = 0u; i < HEADS; i++) {
+        if (i < head_count) {
+            uint row = IN(at)(b, first_head + i, l);
+            for (uint c = width * lane; c < constants.head_dim; c += width * LANES) {
+                vec4 v = FN(load)(row + c, 1u);
+                sums[i] += dot(v, v);
+            }
+        }
+    }
+    return sums;
+}
+
+// n channels from `channel` on of head `head`, the i-th of this invocation, whose row starts at
+// `row`: normalised where the tensor has a gain.
+vec4 FN(take)(uint row, uint head, uint i, uint channel, uint n)
+{
+    vec4 v = FN(load)(row + channel, n);
+    if (!has_view(GAIN_ID))
+        return v;
+    uint e = GAIN(at)(0u, 0u, head) + channel;
+    vec4 gain = vec4(0.0);
+    if (ALIGNED != 0u)
+        gain = GAIN(load4_aligned)(e);
+    else
+        for (uint j = 0u; j < n; j++)
+            gain[j] = GAIN(load)(e + j);
+    return v * row_scales[i] * (constants.gain_offset + gain);
+}
+#define CHANGES has_view(GAIN_ID)
+
+#else
+
+vec4 FN(take)(uint row, uint head, uint i, uint channel, uint n)
+{
+    return FN(load)(row + channel, n);
+}
+#define CHANGES false
+
+#endif
 
 void FN(store)(uint e, vec4 v, uint n)
 {
@@ -29,11 +76,12 @@ void FN(rotate)(uint b, uint first_head, uint head_count, uint l, uint to_row, R
                 vec4 c, vec4 s)
 {
     if (ALIGNED == 0u) {
-        [[dont_unroll]] for (uint h = first_head; h < first_head + head_count; h++) {
+        [[dont_unroll]] for (uint i = 0u; i < head_count; i++) {
+            uint h = first_head + i;
             uint in_row = IN(at)(b, h, l);
             uint out_row = OUT(at)(b, h, to_row);
-            vec4 x = FN(load)(in_row + from.x_at, from.x_count);
-            vec4 y = FN(load)(in_row + from.y_at, from.y_count);
+            vec4 x = FN(take)(in_row, h, i, from.x_at, from.x_count);
+            vec4 y = FN(take)(in_row, h, i, from.y_at, from.y_count);
             turn(x, y, c, s);
             FN(store)(out_row + to.x_at, x, to.x_count);
             FN(store)(out_row + to.y_at, y, to.y_count);
@@ -42,12 +90,13 @@ void FN(rotate)(uint b, uint first_head, uint head_count, uint l, uint to_row, R
     }
     vec4 x[ROTATE_HEADS];
     vec4 y[ROTATE_HEADS];
-    [[unroll]] for (uint i = 0u; i < ROTATE_HEADS; i++) {
-        uint row = IN(at)(b, first_head + min(i, head_count - 1u), l);
-        x[i] = FN(load)(row + from.x_at, 4u);
-        y[i] = FN(load)(row + (from.y_count > 0u ? from.y_at : from.x_at), 4u);
+    [[unroll]] for (uint i = 0u; i < HEADS; i++) {
+        uint h = first_head + min(i, head_count - 1u);
+        uint row = IN(at)(b, h, l);
+        x[i] = FN(take)(row, h, i, from.x_at, 4u);
+        y[i] = FN(take)(row, h, i, from.y_count > 0u ? from.y_at : from.x_at, 4u);
     }
-    [[unroll]] for (uint i = 0u; i < ROTATE_HEADS; i++) {
+    [[unroll]] for (uint i = 0u; i < HEADS; i++) {
         if (i < head_count) {
             uint row = OUT(at)(b, first_head + i, to_row);
             turn(x[i], y[i], c, s);
@@ -58,19 +107,20 @@ void FN(rotate)(uint b, uint first_head, uint head_count, uint l, uint to_row, R
     }
 }
 
-// Untouched channels, bit for bit where both sides have one dtype.
+// Channels that do not turn, bit for bit where both sides have one dtype and nothing scales them.
 void FN(copy)(uint b, uint first_head, uint head_count, uint l, uint to_row, Untouched of,
               uint part)
 {
     uint first = part * ROTATE_COPY; // counted over the untouched channels only
     uint last = min(first + ROTATE_COPY, of.count);
-    for (uint h = first_head; h < first_head + head_count; h++) {
+    for (uint i = 0u; i < head_count; i++) {
+        uint h = first_head + i;
         uint from = IN(at)(b, h, l);
         uint to = OUT(at)(b, h, to_row);
         for (uint j = first; j < last; j += ALIGNED != 0u ? 4u : 1u) {
             uint channel = j < of.window ? j : j + of.gap;
-            if (IN(dtype) != OUT(dtype))
-                FN(store)(to + channel, FN(load)(from + channel, 1u), 1u);
+            if (CHANGES || IN(dtype) != OUT(dtype))
+                FN(store)(to + channel, FN(take)(from, h, i, channel, 1u), 1u);
             else if (ALIGNED != 0u)
                 OUT(store_quad_aligned)(to + channel, IN(quad_aligned)(from + channel));
             else
@@ -78,3 +128,4 @@ void FN(copy)(uint b, uint first_head, uint head_count, uint l, uint to_row, Unt
         }
     }
 }
+#undef CHANGES

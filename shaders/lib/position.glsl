@@ -65,13 +65,26 @@ int position_q(uint b, uint a, int q_offset)
                                       : int(a) + q_offset;
 }
 
+// The row of POSITIONS_Q that a rotary pair follows.
+uint axis_of(uint pair)
+{
+    return (constants.axes[pair >> 6][(pair >> 4) & 3u] >> (2u * (pair & 15u))) & 3u;
+}
+
+// Position of row a along an axis; a plan without several has one for all.
+int axis_position(uint b, uint a, int q_offset, uint axis)
+{
+    if ((ROTARY & ROTARY_AXES) == 0u)
+        return position_q(b, a, q_offset);
+    return int(positions_q_word(positions_q_at(0u, axis, b) + a));
+}
+
 // Position of row a from which a rotary pair takes its angle: pairs may follow different axes.
 int rotary_position(uint b, uint a, int q_offset, uint pair)
 {
     if ((ROTARY & ROTARY_AXES) == 0u)
         return position_q(b, a, q_offset);
-    uint axis = (constants.axes[pair >> 6][(pair >> 4) & 3u] >> (2u * (pair & 15u))) & 3u;
-    return int(positions_q_word(positions_q_at(0u, axis, b) + a));
+    return axis_position(b, a, q_offset, axis_of(pair));
 }
 
 int position_k(uint b, uint j)

@@ -18,6 +18,40 @@ uint phase_of(int p, uvec2 w)
     return p < 0 ? high - w.x : high;
 }
 
+// A float32 frequency in radians as a 64-bit fraction of a turn, {low, high}, cut to 2^-64 turn:
+// its mantissa times 1/(2 pi), of which 96 bits are kept, shifted to where its exponent wants it.
+// Whole turns fall off at the top. Frequencies from 65536 on, and what is no number, turn by nothing.
+uvec2 turns_of_radians(uint bits)
+{
+    const uvec3 inverse = uvec3(0xfc2757d2u, 0x4e441529u, 0xa2f9836eu); // 2^98 / (2 pi)
+    uint exponent = (bits >> 23) & 0xffu;
+    if (exponent == 0u || exponent >= 127u + 16u)
+        return uvec2(0u);
+    uint mantissa = (bits & 0x7fffffu) | 0x800000u;
+    uvec3 high;
+    uvec3 low;
+    umulExtended(uvec3(mantissa), inverse, high, low);
+    uint word[6] = uint[6](low.x, 0u, 0u, 0u, 0u, 0u); // of the product, the lowest first
+    uint carry;
+    uint more;
+    word[1] = uaddCarry(low.y, high.x, carry);
+    word[2] = uaddCarry(low.z, high.y, more);
+    word[2] = uaddCarry(word[2], carry, carry);
+    word[3] = high.z + more + carry;
+    // The product is f 2^(98 + 23 - e) turns, e the exponent; 2^64 turns are wanted.
+    uint shift = 57u + 127u - exponent; // 42 or more
+    uint first = min(shift >> 5, 4u);
+    uint rest = shift & 31u;
+    uvec3 w = uvec3(word[first], word[min(first + 1u, 5u)], word[min(first + 2u, 5u)]);
+    uvec2 turns = rest == 0u ? w.xy : (w.xy >> rest) | (w.yz << (32u - rest));
+    if ((bits & 0x80000000u) != 0u) {
+        turns = ~turns;
+        turns.x = uaddCarry(turns.x, 1u, carry);
+        turns.y += carry;
+    }
+    return turns;
+}
+
 // x: cosine, y: sine.
 vec2 cos_sin_of_phase(uint phase)
 {

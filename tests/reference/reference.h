@@ -103,6 +103,13 @@ int ref_rotate(const ref_rope *rope, uint32_t batch, uint32_t heads, uint32_t ro
                uint32_t head_dim, const int32_t *positions, int inverse, const double *x,
                double *y);
 
+/* y = x / sqrt(mean(x^2) + epsilon) * (gain_offset + gain) for each row of x, y [batch, heads, rows,
+ * head_dim] (may be the same array); gain [gain_heads, head_dim], gain_heads is 1 or heads. A row of
+ * zeros stays zeros, whatever epsilon >= 0 is. */
+int ref_rms_norm(uint32_t batch, uint32_t heads, uint32_t rows, uint32_t head_dim,
+                 const double *gain, uint32_t gain_heads, double gain_offset, double epsilon,
+                 const double *x, double *y);
+
 /* ------------------------------------------------------------------------------------------------
  * XPos: pair i is multiplied by zeta_i^e besides, e = (position - centre)/scale_base, or by
  * zeta_i^-e on the key side; zeta_i = (2i + gamma R)/((1 + gamma) R).
