@@ -402,6 +402,11 @@ static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
     bool aligned = rows_aligned(b, bindings);
     bool by_address = aligned && r->has_by_address && all_addressed(b);
     bool fast = aligned && r->has_fast && !by_address;
+    if (r->address_only && !by_address)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "%s: wanted an address for every view and rows at multiples of 4 elements "
+                          "for the broadcast form, found others",
+                          b->op);
     if (!aligned && r->aligned_only)
         return rhumb_fail(
             context, RHUMB_ERROR_UNSUPPORTED,

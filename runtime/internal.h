@@ -380,6 +380,7 @@ typedef struct rhumb_resolved {
     bool has_fast; /* a pipeline of RHUMB_FAST_ALIGNMENT */
     bool has_second;
     bool has_by_address;
+    bool address_only; /* no other pipeline: bindings without addresses are refused */
     rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];
     uint32_t rows_per_group[RHUMB_PLAN_PIPELINES];
     uint32_t rows_per_block; /* of a batch entry, that WORKSPACE has room for */

@@ -566,6 +566,7 @@ void weigh()
         shrink[r] = exp2(row_max[r] - top);
         row_max[r] = top;
         row_sum[r] *= shrink[r];
+        top = max(top, 2.0 * HIDDEN_BELOW); // hidden keys weigh nothing where all are hidden so far
         [[unroll]] for (uint j = 0u; j < LANES; j++) {
             float w = exp2(s[r * LANES + j] - top);
             s[r * LANES + j] = w;
