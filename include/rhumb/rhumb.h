@@ -232,9 +232,9 @@ typedef struct rhumb_hosted_info {
     const rhumb_allocator *allocator;                 /* NULL: malloc and free */
     rhumb_log_fn log;                                 /* NULL: silent */
     void *log_user;
-    uint32_t device_address; /* 1: the device was created with the feature bufferDeviceAddress of
-                                Vulkan 1.2 or VK_KHR_buffer_device_address (which is then among
-                                enabled_extensions). Default 0 */
+    uint32_t device_address; /* 1: the device was created with the features shaderInt64 and
+                                bufferDeviceAddress, by Vulkan 1.2 or VK_KHR_buffer_device_address
+                                (which is then among enabled_extensions). Default 0 */
     uint32_t padding;
 } rhumb_hosted_info;
 

@@ -3,9 +3,15 @@
 //
 // RHUMB_ADDRESS_VIEW(name, ID) defines, for e an element index as name_at gives it, a multiple of 4:
 //   name_far4(e)        four elements as float
-// It wants RHUMB_READ_VIEW(name, ID) or RHUMB_VIEW_COMMON before it.
+// It wants RHUMB_READ_VIEW(name, ID) before it. RHUMB_ADDRESS_STORE(name, ID), after
+// RHUMB_WRITE_VIEW, defines name_far_store4(e, v).
+//
+// Elements of 64 bits: a software device reads each lane's element by itself, and two 32-bit ones
+// would be two reads.
 
-layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer FarPairs { uint64_t d[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer FarPairs {
+    uint64_t d[];
+};
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer FarWrites { uint64_t d[]; };
 
 #define RHUMB_ADDRESS_VIEW(name, ID)                                                               \
