@@ -87,7 +87,8 @@ static rhumb_result check_views(const rhumb_context *context, const rhumb_operat
             continue;
         if (integer ? i->dtype[id] != RHUMB_I32 : (uint32_t)i->dtype[id] > RHUMB_BF16)
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "%s: dtype of %s: wanted %s, found %s (%d)", op, rhumb_rule_of(o, id)->name,
+                              "%s: dtype of %s: wanted %s, found %s (%d)", op,
+                              rhumb_rule_of(o, id)->name,
                               integer ? "i32" : "f32, f16 or bf16", rhumb_dtype_name(i->dtype[id]),
                               (int)i->dtype[id]);
     }
@@ -256,7 +257,8 @@ static rhumb_result assign_slots(const rhumb_context *context, const rhumb_opera
             continue;
         if (i->slot[id] >= RHUMB_MAX_VIEWS)
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "%s: slot of %s: wanted 0 to %d, found %u", op, rhumb_rule_of(o, id)->name,
+                              "%s: slot of %s: wanted 0 to %d, found %u", op,
+                              rhumb_rule_of(o, id)->name,
                               RHUMB_MAX_VIEWS - 1, i->slot[id]);
         p->slot[id] = i->slot[id];
         used |= 1u << i->slot[id];
