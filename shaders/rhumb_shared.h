@@ -149,6 +149,8 @@
 #define GENERIC_ROWS 4
 #define GENERIC_KEYS 32
 #define TILE_LANES 8
+#define BROADCAST_LANES 8  /* of a subgroup */
+#define BROADCAST_ROWS 4   /* of a lane */
 #define TILE_ROWS 4
 #define DECODE_INVOCATIONS 128
 #define DECODE_MAX_ROWS 8
@@ -273,7 +275,12 @@ struct rhumb_constants_block {
     RHUMB_UINT hidden;       /* units of the hidden layer of a continuous bias */
     RHUMB_FLOAT bias_gain;
     RHUMB_UINT weight_layout;
-    RHUMB_UINT padding;
+    /* Relative terms: rows are the same for all distances up to near_low, and from near_high on */
+    RHUMB_INT near_low;
+    RHUMB_INT near_high;
+    RHUMB_UINT padding_0;    /* up to a whole vector */
+    RHUMB_UINT padding_1;
+    RHUMB_UINT padding_2;
     /* RESIZE: the source coordinate of sample i is start + i step, in 2^-48 with its sign */
     RHUMB_UVEC4(sample_start, 1); /* {low, high} of rows, {low, high} of columns */
     RHUMB_UVEC4(sample_step, 1);
@@ -320,6 +327,7 @@ struct rhumb_constants_block {
  * in elements of the view's dtype from the start of its descriptor. The stride of D is 1. */
 struct rhumb_bindings_block {
     RHUMB_UVEC4(view, 32);
+    RHUMB_UVEC4(address, 32); /* {low, high, 0, 0} of the element that .w of the view counts from */
 };
 
 #endif /* RHUMB_SHARED_H */

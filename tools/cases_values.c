@@ -378,7 +378,7 @@ static int keep_plan(case_file *c, const char *who, gpu_operation *op)
 
 int case_run_device(case_file *c, const char *who, gpu_operation *op)
 {
-    static const char *const names[] = {"auto", "generic", "tile", "decode", "unfused"};
+    static const char *const names[] = {"auto", "generic", "tile", "decode", "unfused", "broadcast"};
 
     if (keep_plan(c, who, op) != 0)
         return -1;

@@ -41,6 +41,13 @@ int table_distance(uint b, int delta)
     return has_flag(TERM_FLAG_FLIP_HALF) && 2u * b >= push.batch ? -delta : delta;
 }
 
+// Rows are the same for all distances up to .x, and for all from .y on.
+ivec2 near_distances(uint b)
+{
+    ivec2 near = ivec2(constants.near_low, constants.near_high);
+    return table_distance(b, 1) < 0 ? -near.yx : near;
+}
+
 int row_of(int delta)
 {
     if (delta < constants.none_below || delta > constants.none_above)
