@@ -86,6 +86,7 @@
 #define TERM_WINDOW 512     /* rows by offsets inside a window */
 #define TERM_COSINE 1024    /* cosine attention */
 #define TERM_ROW_SCALE 2048 /* factor of b per row */
+#define TERM_LOGARITHM 4096 /* b: a logarithm of the distance, by two numbers per head in TABLE */
 #define ENCODE_SINUSOID 1   /* sines and cosines of coordinates */
 #define ENCODE_TABLE 2      /* rows of TABLE */
 #define ENCODE_OFFSETS 4    /* coordinates of offsets inside a window, from turns */
