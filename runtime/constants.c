@@ -24,7 +24,7 @@ void rhumb_write_turns(long double frequency, uint32_t words[2])
     }
 }
 
-/* List 0 is that of new_length; LongRoPE's two lists are both there whatever the length. */
+/* List 0 is that of new_length; two lists that the length chooses from are both there. */
 static void write_frequencies(const rhumb_rotary *rotary, uint32_t new_length,
                               struct rhumb_constants_block *block)
 {
