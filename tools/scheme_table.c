@@ -40,7 +40,7 @@
         typedef rhumb_##lower described;                                                           \
         /* one more than there are: a scheme may have none */                                      \
         static const scheme_field fields[] = {RHUMB_##UPPER##_FIELDS(FIELD){0}};                   \
-        *count = COUNT(fields)- 1;                                    \
+        *count = COUNT(fields) - 1;                                                                \
         return fields;                                                                             \
     }                                                                                              \
     static void lower##_init(void *scheme)                                                         \
