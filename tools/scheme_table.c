@@ -41,6 +41,7 @@
         /* one more than there are: a scheme may have none */                                      \
         static const scheme_field fields[] = {RHUMB_##UPPER##_FIELDS(FIELD){0}};                   \
         *count = COUNT(fields) - 1;                                                                \
+        (void)sizeof(described);                                                                   \
         return fields;                                                                             \
     }                                                                                              \
     static void lower##_init(void *scheme)                                                         \
