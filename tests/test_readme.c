@@ -1,4 +1,4 @@
-/* README's table of schemes against the registry of rhumb_schemes.h. */
+/* The tables of schemes of SCHEMES.md against the registry of rhumb_schemes.h. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "command.h"
@@ -81,12 +81,12 @@ static const char *const schemes[] = {
 #undef X
 };
 
-/* The part of README from "## Schemes" to the next heading. */
+/* The part of SCHEMES.md from "## Schemes" to the next heading. */
 static void read_section(char *section, size_t size)
 {
     static char text[131072];
     char path[1024];
-    snprintf(path, sizeof path, "%s/README.md", command_source_root());
+    snprintf(path, sizeof path, "%s/SCHEMES.md", command_source_root());
     FILE *file = fopen(path, "rb");
     cr_assert_not_null(file, "%s", path);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
@@ -120,8 +120,8 @@ Test(readme, has_one_row_for_each_scheme)
         char row[64];
         snprintf(row, sizeof row, "\n| %s | ", schemes[i]);
         const char *at = strstr(section, row);
-        cr_expect_not_null(at, "README has no row of %s", schemes[i]);
-        cr_expect(at == NULL || strstr(at + 1, row) == NULL, "README has two rows of %s",
+        cr_expect_not_null(at, "SCHEMES.md has no row of %s", schemes[i]);
+        cr_expect(at == NULL || strstr(at + 1, row) == NULL, "SCHEMES.md has two rows of %s",
                   schemes[i]);
     }
 }
@@ -131,7 +131,7 @@ Test(readme, names_each_parameter_of_a_scheme)
     static char section[65536];
     read_section(section, sizeof section);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        cr_expect(has_word(section, fields[i].name), "README does not name %s of %s",
+        cr_expect(has_word(section, fields[i].name), "SCHEMES.md does not name %s of %s",
                   fields[i].name, fields[i].scheme);
     cr_expect_not(has_word(section, "no_such_parameter"));
     cr_expect_not(has_word("a rotary_dims b", "rotary_dim"));

@@ -25,7 +25,7 @@ typedef struct scheme_row {
     int (*run)(case_file *c);
 } scheme_row;
 
-/* All schemes of README.md. */
+/* All schemes of SCHEMES.md. */
 static const scheme_row schemes[] = {
     {"sinusoidal", case_run_sinusoidal},
     {"learned", case_run_learned},
