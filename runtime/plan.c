@@ -449,7 +449,8 @@ rhumb_result rhumb_create_plan_without(rhumb_context *context, const rhumb_plan_
         if (result != RHUMB_OK)
             goto fail;
     }
-    rhumb_log(context, RHUMB_LOG_INFO, "%s: %s", plan->name, plan->resolved.properties.reason);
+    rhumb_log(context, RHUMB_LOG_INFO, "%s%s%s", name ? plan->name : "", name ? ": " : "",
+              plan->resolved.properties.reason);
     *out = plan;
     return RHUMB_OK;
 fail:

@@ -477,14 +477,15 @@ typedef enum rhumb_op {
      * are permuted to another pairing, so are gains of their own for each channel. Not with other
      * purposes than ROTATE, nor with dispatch.inverse: UNSUPPORTED. */
     RHUMB_OP_ROTATE = 1,
-    /* O = softmax(scale * Q K^T, masked) V with no buffer of size Lq x Lk. Views: Q, K, V, O;
+    /* O = softmax(scale * Q K^T, masked) V, with no buffer of size Lq x Lk unless UNFUSED. Views: Q, K, V, O;
      * optional POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS. With plan_info.rotary Q is rotated when
      * it is loaded; K has been rotated when it was written. Accumulates in float32. With
      * plan_info.scheme its terms join the logits and, with VALUE_TABLE, the values:
      *   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment])
      *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q
      * delta goes by the position views where both are there, else by the indices a + q_offset and
-     * j. A plan with a scheme or MASK is UNFUSED, and wants WORKSPACE. */
+     * j. A plan with a scheme or MASK is UNFUSED, and wants WORKSPACE:
+     * plan_properties.workspace_size. */
     RHUMB_OP_ATTENTION = 2,
     /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. Views: Y,
      * optional X, and those of the scheme's block. Y [B, 1, L, D], over a grid also [B, D, H, W]; X
@@ -580,7 +581,8 @@ typedef struct rhumb_plan_info {
                                 one; RESIZE: a rhumb_resize. Copied */
     uint32_t heads;          /* of Q; 1 or more. ENCODE, RESIZE: 1, their default */
     uint32_t kv_heads;       /* of K and V; divides heads. Default RHUMB_SAME: as heads */
-    uint32_t head_dim;       /* 1 to 576. ENCODE: the channels D, 1 to 32768 */
+    uint32_t head_dim;       /* 1 to 576. ENCODE: the channels D, 1 to 32768. BIAS: says nothing; 1, its
+                                default, will do */
     uint32_t value_dim;      /* 1 to 576. Default RHUMB_SAME: as head_dim */
     uint32_t max_q_length;   /* rows that a dispatch may ask for; required. ENCODE over a grid:
                                 prefix + H W */
@@ -613,6 +615,8 @@ static inline void rhumb_init_plan_info(rhumb_plan_info *s, rhumb_op op)
         s->heads = 1;
     if (op == RHUMB_OP_RESIZE)
         s->max_q_length = 1; /* says nothing: the grids do */
+    if (op == RHUMB_OP_BIAS)
+        s->head_dim = 1; /* says nothing: no Q and K */
     s->kv_heads = RHUMB_SAME;
     s->value_dim = RHUMB_SAME;
     s->max_k_length = RHUMB_SAME;
@@ -636,7 +640,7 @@ typedef struct rhumb_plan_properties {
     uint32_t slot_count;           /* storage descriptors */
     /* of each view; RHUMB_SLOT_AUTO for views that are not in the plan */
     uint32_t slot[RHUMB_MAX_VIEWS];
-    uint32_t constants_size;       /* bytes of the constants block */
+    uint32_t constants_size;       /* bytes of the constants block, at most 16384 */
     uint32_t bindings_size;        /* bytes of the bindings block */
     uint32_t padding;
     uint64_t workspace_size;       /* bytes of WORKSPACE for one batch entry at the plan's maxima;

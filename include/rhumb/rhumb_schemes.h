@@ -134,8 +134,8 @@ typedef enum rhumb_magnitude {
 /* Lists have R/2 elements and are copied when a plan is made. */
 typedef struct rhumb_rope {
     RHUMB_HEADER;
-    rhumb_pairing pairing;      /* default HALF. A wrong one is fluent nonsense: see the
-                                   table in README */
+    rhumb_pairing pairing;      /* default HALF. A wrong one is fluent nonsense: which models
+                                   have which is in README.md */
     rhumb_rope_scaling scaling; /* default NONE */
     uint32_t rotary_dim;        /* channels that turn; even, 2 to head_dim - rotary_offset. Default
                                    RHUMB_WHOLE_HEAD */
@@ -499,7 +499,8 @@ static inline void rhumb_init_sinusoidal(rhumb_sinusoidal *s)
  * ENCODE: y = x_scale x + pe_scale T[p + offset]. Views: TABLE [P, D], Y; optional X, POSITIONS,
  * LENGTHS, STATUS. Positions that the host gives (q_offset) must lie in the table, else ARGUMENT;
  * those of a view are handled by out_of_range and counted in STATUS.
- * Offsets: BERT, GPT-2, CLIP, ViT, RoBERTa 0; OPT, BART 2.
+ * Offsets: BERT, GPT-2, CLIP, ViT 0; OPT, BART 2; RoBERTa 0 for its own position ids, pad_token_id + 1
+ * for positions from 0 on.
  */
 typedef enum rhumb_out_of_range {
     RHUMB_OUT_OF_RANGE_CLAMP = 0, /* the nearest row */
@@ -539,7 +540,8 @@ static inline void rhumb_init_learned(rhumb_learned *s)
  *
  * ENCODE over a grid of H x W tokens. Each axis gets axis_dim channels by the rule of `sinusoidal`.
  * Views: Y [B, 1, prefix + H W, D], or [B, D, H, W] with OUTPUT_IMAGE; optional X of the same shape;
- * with COORDINATES_VALID, VALID of shape {1, B or 1, H, W}, valid where it is not 0. The result is cut or filled with zeros to D channels.
+ * with COORDINATES_VALID, VALID of shape {1, B or 1, H, W}, valid where it is not 0. The result is
+ * cut or filled with zeros to D channels.
  */
 typedef enum rhumb_axis_order {
     RHUMB_AXIS_ROW_FIRST = 0,    /* the row coordinate has the first channels: DETR, timm */
@@ -629,7 +631,8 @@ static inline void rhumb_init_sinusoidal2d(rhumb_sinusoidal2d *s)
  * (arXiv 2005.12872) for rows and columns.
  *
  * ENCODE: y = x_scale x + pe_scale PE. Views: TABLE, Y; COLUMN_TABLE with the row/column forms, whose
- * tables may have more rows and columns than the grid; optional X. A table of another grid is resampled first, by RESIZE.
+ * tables may have more rows and columns than the grid; optional X. A table of another grid is
+ * resampled first, by RESIZE.
  */
 typedef enum rhumb_learned2d_form {
     RHUMB_LEARNED2D_FULL = 0,   /* TABLE [prefix + H W, D], row-major: ViT, DeiT, DINOv2, CLIP */
