@@ -1056,7 +1056,7 @@ typedef struct rhumb_swin_v2 {
     double mask_value;             /* default -100 */
     double bias_gain;              /* default 16 */
     double max_log_scale;          /* default ln 100 */
-    double epsilon;                /* shortest length of q, k; default 1e-12 */
+    double epsilon;                /* shortest length of q, k; 1e-18 to 1; default 1e-12 */
 } rhumb_swin_v2;
 
 #define RHUMB_SWIN_V2_FIELDS(FIELD)                                                                \
