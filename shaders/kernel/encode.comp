@@ -150,23 +150,33 @@ vec4 load_x(uint e, uint n)
     return v;
 }
 
-// n channels of a row from `channel` on, or n pixels of one channel.
-void put(Unit u, uint channel, uint n, vec4 pe)
+// Two runs of PE: n channels of a row from `channel` on, or n pixels of one channel.
+struct Runs {
+    uint channel[2];
+    uint n[2];
+    vec4 pe[2];
+};
+
+// One place for all that is written: what is inlined often compiles slowly.
+void put(Unit u, Runs runs)
 {
-    uint h = IMAGE ? channel : 0u;
-    uint l = IMAGE ? u.y : u.l;
-    uint d = IMAGE ? u.x : channel;
-    vec4 added = u.encoded ? constants.pe_scale * pe : vec4(0.0);
-    if (n == 0u)
-        return;
-    for (uint b = u.first_b; b < u.end_b; b++) {
-        vec4 sum = added;
-        if (has_view(VIEW_X))
-            sum = fma(vec4(constants.x_scale), load_x(x_at(b, h, l) + d, n), added);
-        if (ALIGNED != 0u)
-            y_store4_aligned(y_at(b, h, l) + d, sum);
-        else
-            y_store4(y_at(b, h, l) + d, sum, n);
+    for (uint i = 0u; i < 2u * (u.end_b - u.first_b); i++) {
+        bool second = (i & 1u) != 0u;
+        uint b = u.first_b + (i >> 1);
+        uint channel = second ? runs.channel[1] : runs.channel[0];
+        uint n = second ? runs.n[1] : runs.n[0];
+        uint h = IMAGE ? channel : 0u;
+        uint l = IMAGE ? u.y : u.l;
+        uint d = IMAGE ? u.x : channel;
+        vec4 sum = u.encoded ? constants.pe_scale * (second ? runs.pe[1] : runs.pe[0]) : vec4(0.0);
+        if (n > 0u) {
+            if (has_view(VIEW_X))
+                sum = fma(vec4(constants.x_scale), load_x(x_at(b, h, l) + d, n), sum);
+            if (ALIGNED != 0u)
+                y_store4_aligned(y_at(b, h, l) + d, sum);
+            else
+                y_store4(y_at(b, h, l) + d, sum, n);
+        }
     }
 }
 
@@ -206,44 +216,38 @@ uint cut(uint channel, uint n)
     return min(n, max(constants.encoded_channels, channel) - channel);
 }
 
-void put_angles(Unit u, uint axis, uint first, vec4 s, vec4 c)
+Runs runs_of_angles(Unit u, uint axis, uint first, vec4 s, vec4 c)
 {
     uint n = min(ANGLES, constants.angles - first);
     uint step = constants.channel_step;
     uint sine = (axis == 0u ? constants.sine_first : constants.sine_second) + step * first;
     uint cosine = (axis == 0u ? constants.cosine_first : constants.cosine_second) + step * first;
+    Runs runs = Runs(uint[2](sine, cosine), uint[2](cut(sine, n), cut(cosine, n)), vec4[2](s, c));
     if (IMAGE) {
-        put(u, sine, cut(sine, 1u) * u.pixels, s);
-        put(u, cosine, cut(cosine, 1u) * u.pixels, c);
-    } else if (step == 1u) {
-        put(u, sine, cut(sine, n), s);
-        put(u, cosine, cut(cosine, n), c);
-    } else {
-        put(u, sine, cut(sine, min(2u * n, 4u)), vec4(s.x, c.x, s.y, c.y));
-        put(u, sine + 4u, cut(sine + 4u, 2u * max(n, 2u) - 4u), vec4(s.z, c.z, s.w, c.w));
+        runs.n[0] *= u.pixels;
+        runs.n[1] *= u.pixels;
+    } else if (step == 2u) {
+        runs.channel[1] = sine + 4u;
+        runs.n[0] = cut(sine, min(2u * n, 4u));
+        runs.n[1] = cut(sine + 4u, 2u * max(n, 2u) - 4u);
+        runs.pe[0] = vec4(s.x, c.x, s.y, c.y);
+        runs.pe[1] = vec4(s.z, c.z, s.w, c.w);
     }
+    return runs;
 }
 
-void encode_angles(Unit u, uint axis, uint part)
+// Sines and cosines of four angles from `first` on at one coordinate, or of one at four.
+Runs angles_at(Unit u, uint axis, uint first, uvec3 at[4])
 {
-    bool by_columns = (axis == 0u) == flag(ENCODE_FLAG_COLUMN_FIRST);
-    uvec3 at[4];
-    [[unroll]] for (uint i = 0u; i < 4u; i++)
-        if (i == 0u || IMAGE)
-            at[i] = coordinate_at(u, by_columns, i);
-    for (uint run = 0u; run < constants.axis_run; run++) {
-        uint first = (part * constants.axis_run + run) * ANGLES;
-        if (first >= constants.angles)
-            break;
-        vec4 s, c;
-        [[unroll]] for (uint i = 0u; i < 4u; i++) {
-            uint angle = IMAGE ? first : min(first + i, constants.angles - 1u);
-            vec2 cs = cos_sin_of_phase(phase_at(IMAGE ? at[i] : at[0], turns_of(angle)));
-            c[i] = cs.x;
-            s[i] = cs.y;
-        }
-        put_angles(u, axis, first, s, c);
+    vec4 s, c;
+    // No unroll attribute here: SwiftShader would not finish compiling what follows from it.
+    for (uint i = 0u; i < 4u; i++) {
+        uint angle = IMAGE ? first : min(first + i, constants.angles - 1u);
+        vec2 cs = cos_sin_of_phase(phase_at(IMAGE ? at[i] : at[0], turns_of(angle)));
+        c[i] = cs.x;
+        s[i] = cs.y;
     }
+    return runs_of_angles(u, axis, first, s, c);
 }
 
 // ---- tables
@@ -294,60 +298,78 @@ vec4 table_values(Unit u, uint channel, uint n)
 
 // ---- parts
 
-void encode_channels(Unit u, uint first)
+Runs channels_from(Unit u, uint first)
 {
-    uint last = min(first + CHANNELS, constants.head_dim);
-    for (uint channel = first; channel < last; channel += IMAGE ? 1u : 4u) {
-        uint n = IMAGE ? u.pixels : min(4u, last - channel);
+    Runs runs;
+    for (uint i = 0u; i < 2u; i++) {
+        uint channel = first + i * (CHANNELS / 2u);
+        uint left = max(constants.head_dim, channel) - channel;
+        uint n = IMAGE ? min(left, 1u) * u.pixels : min(left, 4u);
         vec4 pe = vec4(0.0);
-        if ((ENCODING & ENCODE_TABLE) != 0u && u.encoded)
+        if ((ENCODING & ENCODE_TABLE) != 0u && u.encoded && n > 0u)
             pe = table_values(u, channel, n);
         if ((ENCODING & ENCODE_NORMALIZE) != 0u)
             pe *= u.factor;
-        put(u, channel, n, pe);
+        runs.channel[i] = channel;
+        runs.n[i] = n;
+        runs.pe[i] = pe;
     }
+    return runs;
+}
+
+Runs offset_of(Unit u)
+{
+    int dy = int(u.y) - int(constants.grid_height / 2u);
+    int dx = int(u.x) - int(constants.grid_width / 2u);
+    vec4 c = vec4(offset_coordinate(0u, dy), offset_coordinate(1u, dx), 0.0, 0.0);
+    return Runs(uint[2](0u, 0u), uint[2](2u, 0u), vec4[2](c, c));
 }
 
 void encode_part(Unit u, uint part)
 {
-    if ((ENCODING & ENCODE_OFFSETS) != 0u) {
-        int dy = int(u.y) - int(constants.grid_height / 2u);
-        int dx = int(u.x) - int(constants.grid_width / 2u);
-        put(u, 0u, 2u, vec4(offset_coordinate(0u, dy), offset_coordinate(1u, dx), 0.0, 0.0));
-        return;
-    }
-    if ((ENCODING & ENCODE_TABLE) != 0u) {
-        encode_channels(u, part * CHANNELS);
-        return;
-    }
+    const bool SINUSOID = (ENCODING & ENCODE_SINUSOID) != 0u;
     uint of_angles = constants.axis_parts * ((ENCODING & ENCODE_TWO_AXES) != 0u ? 2u : 1u);
-    if (part < of_angles)
-        encode_angles(u, part / constants.axis_parts, part % constants.axis_parts);
-    else
-        encode_channels(u, constants.encoded_channels + (part - of_angles) * CHANNELS);
+    bool has_angles = SINUSOID && part < of_angles;
+    uint axis = has_angles ? part / constants.axis_parts : 0u;
+    uint run = constants.axis_run * ANGLES;
+    uint first = (SINUSOID ? constants.encoded_channels - of_angles * CHANNELS : 0u) +
+                 part * CHANNELS;
+    uint end = first + 1u;
+    uvec3 at[4];
+    if (has_angles) {
+        bool by_columns = (axis == 0u) == flag(ENCODE_FLAG_COLUMN_FIRST);
+        for (uint i = 0u; i < (IMAGE ? 4u : 1u); i++)
+            at[i] = coordinate_at(u, by_columns, i);
+        first = part % constants.axis_parts * run;
+        end = min(first + run, constants.angles);
+    }
+    for (uint i = first; i < end; i += ANGLES)
+        put(u, has_angles                             ? angles_at(u, axis, i, at)
+               : (ENCODING & ENCODE_OFFSETS) != 0u ? offset_of(u)
+                                                   : channels_from(u, i));
 }
 
-void encode_parts()
-{
-    uint id = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x +
-              gl_LocalInvocationID.x;
-    // What lies side by side in memory is done side by side.
-    uint units = unit_count();
-    uint inner = IMAGE ? units : constants.parts;
-    uint outer = IMAGE ? constants.parts : units;
-    uint part = IMAGE ? id / inner % outer : id % inner;
-    uint unit = IMAGE ? id % inner : id / inner % outer;
-    Unit u = unit_of(unit, id / inner / outer, part == 0u);
-    if (u.inside)
-        encode_part(u, part);
-}
-
-// A work group: one row for its batch entries.
-void encode_normalized_row()
+// The unit and the part of an invocation; those of a work group for rows that have one.
+Unit place(out uint part)
 {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint id = group * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+    bool by_group = (ENCODING & ENCODE_NORMALIZE) != 0u;
+    // What lies side by side in memory is done side by side.
+    uint units = unit_count();
+    uint parts = by_group ? 1u : constants.parts;
+    uint at = by_group ? group : id;
+    uint inner = IMAGE ? units : parts;
+    uint outer = IMAGE ? parts : units;
+    uint unit = IMAGE ? at % inner : at / inner % outer;
+    part = by_group ? gl_LocalInvocationID.x : IMAGE ? at / inner % outer : at % inner;
+    return unit_of(unit, at / inner / outer, part == 0u);
+}
+
+// 1 / length of the unit's row of TABLE, by the whole work group.
+float row_factor(Unit u)
+{
     uint lane = gl_LocalInvocationID.x;
-    Unit u = unit_of(group % unit_count(), group / unit_count(), lane == 0u);
     float sum = 0.0;
     uint e = table_at(0u, 0u, u.row);
     for (uint channel = lane; channel < constants.head_dim; channel += ENCODE_INVOCATIONS) {
@@ -361,15 +383,18 @@ void encode_normalized_row()
             squares[lane] += squares[lane + step];
         barrier();
     }
-    u.factor = 1.0 / max(sqrt(squares[0]), 1.0e-12);
-    for (uint part = lane; part < constants.parts && u.inside; part += ENCODE_INVOCATIONS)
-        encode_part(u, part);
+    return 1.0 / max(sqrt(squares[0]), 1.0e-12);
 }
 
 void main()
 {
-    if ((ENCODING & ENCODE_NORMALIZE) != 0u)
-        encode_normalized_row();
-    else
-        encode_parts();
+    uint part;
+    Unit u = place(part);
+    uint end = part + 1u;
+    if ((ENCODING & ENCODE_NORMALIZE) != 0u) {
+        u.factor = row_factor(u);
+        end = constants.parts;
+    }
+    for (; part < end && u.inside; part += ENCODE_INVOCATIONS)
+        encode_part(u, part);
 }

@@ -65,10 +65,11 @@ uvec2 turns_element(uint i)
 // Turns per 1 of an angle: from the list, or base and ratio of a power law.
 uvec2 turns_of(uint angle)
 {
-    if ((constants.encode_flags & ENCODE_FLAG_LISTED) != 0u)
-        return turns_element(angle);
-    return product_high64(turns_element(angle / TURNS_RATIO),
-                          turns_element(TURNS_RATIO + angle % TURNS_RATIO));
+    bool listed = (constants.encode_flags & ENCODE_FLAG_LISTED) != 0u;
+    uvec2 turns = turns_element(listed ? angle : angle / TURNS_RATIO);
+    if (!listed)
+        turns = product_high64(turns, turns_element(TURNS_RATIO + angle % TURNS_RATIO));
+    return turns;
 }
 
 // ---- (sum + center) / (total + epsilon) * scale, by integers: the same bits on every device
