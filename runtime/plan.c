@@ -54,7 +54,7 @@ static rhumb_result check_sizes(const rhumb_context *context, const rhumb_operat
     RHUMB_TRY(rhumb_check_range(context, op, "value_dim", i->value_dim, 1, o->max_head_dim));
     RHUMB_TRY(rhumb_check_range(context, op, "max_q_length", i->max_q_length, 1, RHUMB_MAX_LENGTH));
     RHUMB_TRY(rhumb_check_range(context, op, "max_k_length", i->max_k_length, 1, RHUMB_MAX_LENGTH));
-    if ((uint32_t)i->variant > RHUMB_VARIANT_UNFUSED)
+    if ((uint32_t)i->variant > RHUMB_VARIANT_BROADCAST)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: variant: wanted a rhumb_variant, found %d", op, (int)i->variant);
     if (!isfinite(i->scale) || (i->scale < RHUMB_SCALE_AUTO && fabsf(i->scale) > 1e38f))
@@ -340,7 +340,7 @@ static rhumb_result resolve(const rhumb_context *context, const rhumb_plan_info 
     p->dst_access = VK_ACCESS_SHADER_WRITE_BIT;
     p->table_rows = r->terms.rows;
     p->table_zero = r->terms.zero;
-    p->pipeline_count = 1u + r->has_fast + r->has_second;
+    p->pipeline_count = (r->address_only ? 0u : 1u) + r->has_fast + r->has_second + r->has_by_address;
     o->count_cost(r);
     i->rotary = NULL; /* copied above; the caller's structs are not looked at again */
     i->scheme = NULL;
@@ -440,7 +440,9 @@ rhumb_result rhumb_create_plan_without(rhumb_context *context, const rhumb_plan_
         goto fail;
     for (uint32_t i = 0; i < RHUMB_PLAN_PIPELINES; i++) {
         if ((i == RHUMB_FAST_ALIGNMENT && !plan->resolved.has_fast) ||
-            (i == RHUMB_SECOND_STAGE && !plan->resolved.has_second))
+            (i == RHUMB_SECOND_STAGE && !plan->resolved.has_second) ||
+            (i == RHUMB_BY_ADDRESS && !plan->resolved.has_by_address) ||
+            (i == RHUMB_ANY_ALIGNMENT && plan->resolved.address_only))
             continue;
         result = rhumb_acquire_pipeline(context, &plan->resolved.keys[i], plan->layout,
                                         &plan->pipelines[i]);

@@ -36,7 +36,7 @@ STRINGS(rhumb_alibi_form, "symmetric", "relative", "key_index", "last_key", "key
 STRINGS(rhumb_xl_variant, "sinusoidal", "learned");
 STRINGS(rhumb_p2c_index, "code", "paper");
 STRINGS(rhumb_window_padding, "exact", "pad_then_shift", "shift_then_pad");
-STRINGS(rhumb_variant, "auto", "generic", "tile", "decode", "unfused");
+STRINGS(rhumb_variant, "auto", "generic", "tile", "decode", "unfused", "broadcast");
 STRINGS(rhumb_mask_order, "auto", "index", "position");
 STRINGS(rhumb_purpose, "rotate", "shift", "reschedule");
 STRINGS(rhumb_append, "none", "position", "ring", "slots");

@@ -38,8 +38,10 @@
     static const scheme_field *lower##_fields(size_t *count)                                       \
     {                                                                                              \
         typedef rhumb_##lower described;                                                           \
-        static const scheme_field fields[] = {RHUMB_##UPPER##_FIELDS(FIELD)};                      \
-        *count = COUNT(fields);                                                                    \
+        /* one more than there are: a scheme may have none */                                      \
+        static const scheme_field fields[] = {RHUMB_##UPPER##_FIELDS(FIELD){0}};                   \
+        *count = COUNT(fields) - 1;                                                                \
+        (void)sizeof(described);                                                                   \
         return fields;                                                                             \
     }                                                                                              \
     static void lower##_init(void *scheme)                                                         \

@@ -147,7 +147,7 @@ typedef struct rhumb_limits {
                                           subgroup paths off */
     uint32_t subgroup_operations;      /* VkSubgroupFeatureFlags usable in compute; the
                                           clamp is and-ed */
-    uint32_t padding;
+    uint32_t device_address;           /* 1: kernels may read by rhumb_view.address */
     uint64_t max_storage_range;        /* bytes of one storage descriptor */
 } rhumb_limits;
 
@@ -165,6 +165,7 @@ static inline void rhumb_init_limits(rhumb_limits *s)
     s->max_workgroups_y = UINT32_MAX;
     s->subgroup_size = UINT32_MAX;
     s->subgroup_operations = UINT32_MAX;
+    s->device_address = 1;
     s->max_storage_range = UINT64_MAX;
 }
 
@@ -183,6 +184,7 @@ static inline void rhumb_init_limits_floor(rhumb_limits *s)
     s->max_workgroups_y = 65535;
     s->subgroup_size = 0;
     s->subgroup_operations = 0;
+    s->device_address = 0;
     s->max_storage_range = 134217728;
 }
 
@@ -230,6 +232,10 @@ typedef struct rhumb_hosted_info {
     const rhumb_allocator *allocator;                 /* NULL: malloc and free */
     rhumb_log_fn log;                                 /* NULL: silent */
     void *log_user;
+    uint32_t device_address; /* 1: the device was created with the features shaderInt64 and
+                                bufferDeviceAddress, by Vulkan 1.2 or VK_KHR_buffer_device_address
+                                (which is then among enabled_extensions). Default 0 */
+    uint32_t padding;
 } rhumb_hosted_info;
 
 static inline void rhumb_init_hosted_info(rhumb_hosted_info *s)
@@ -423,6 +429,10 @@ typedef struct rhumb_view {
     uint64_t offset;      /* bytes from its start */
     uint64_t shape[4];    /* [B, H, L, D] */
     int64_t stride[4];    /* elements; 0 broadcasts (views that are read); stride[3] is 1 */
+    uint64_t address;     /* VkDeviceAddress of the VkBuffer's start, or 0 (default). Kernels that
+                             read by address are chosen where all views of floating dtypes have one
+                             and the context may (rhumb_limits.device_address); the buffers need
+                             VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT */
 } rhumb_view;
 
 /* A contiguous [b, h, l, d] at the start of a buffer; change offset and strides as needed. */
@@ -474,8 +484,8 @@ typedef enum rhumb_op {
      *   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment])
      *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q
      * delta goes by the position views where both are there, else by the indices a + q_offset and
-     * j. A plan with a scheme or MASK is UNFUSED, and wants WORKSPACE:
-     * plan_properties.workspace_size. */
+     * j. A plan with a scheme or MASK is UNFUSED, and wants WORKSPACE
+     * (plan_properties.workspace_size), unless it names BROADCAST. */
     RHUMB_OP_ATTENTION = 2,
     /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. Views: Y,
      * optional X, and those of the scheme's block. Y [B, 1, L, D], over a grid also [B, D, H, W]; X
@@ -554,6 +564,8 @@ typedef enum rhumb_variant {
     RHUMB_VARIANT_DECODE = 3,  /* attention, few query rows: keys across lanes */
     RHUMB_VARIANT_UNFUSED = 4, /* attention: SCORES, softmax and values one after the other, in
                                   blocks of rows through WORKSPACE */
+    RHUMB_VARIANT_BROADCAST = 5, /* attention on CPU devices: rows across lanes, keys spread by
+                                    subgroup broadcasts, views read by address */
 } rhumb_variant;
 
 #define RHUMB_SCALE_AUTO 3.402823466e+38f /* 1 / sqrt(head_dim) */

@@ -33,7 +33,8 @@ extern "C" {
     X(XLNET, xlnet, relative)                                                                      \
     X(DEBERTA, deberta, relative)                                                                  \
     X(SWIN, swin, relative)                                                                        \
-    X(SWIN_V2, swin_v2, relative)
+    X(SWIN_V2, swin_v2, relative)                                                                  \
+    X(KERPLE, kerple, relative)
 
 typedef enum rhumb_scheme_type {
     RHUMB_TYPE_ROPE = RHUMB_TYPE_SCHEME_FIRST + 1,
@@ -54,6 +55,7 @@ typedef enum rhumb_scheme_type {
     RHUMB_TYPE_DEBERTA = RHUMB_TYPE_SCHEME_FIRST + 16,
     RHUMB_TYPE_SWIN = RHUMB_TYPE_SCHEME_FIRST + 17,
     RHUMB_TYPE_SWIN_V2 = RHUMB_TYPE_SCHEME_FIRST + 18,
+    RHUMB_TYPE_KERPLE = RHUMB_TYPE_SCHEME_FIRST + 19,
 } rhumb_scheme_type;
 
 /* -------------------------------------------------------------------------------------------------
@@ -1079,9 +1081,32 @@ static inline void rhumb_init_swin_v2(rhumb_swin_v2 *s)
     s->epsilon = 1e-12;
 }
 
+/* -------------------------------------------------------------------------------------------------
+ * kerple: a logarithm of the distance, learned per head
+ * Source: Chi et al., KERPLE (arXiv 2205.09921), the logarithmic form.
+ *
+ *     S = q . k s - r1_h ln(1 + r2_h |pos_q - pos_k|)
+ * View TABLE [2, heads]: row 0 r1, row 1 r2, both above 0 and learned for each layer; they are used
+ * as they are and not looked at: a model that keeps them above a floor, as the authors' code does,
+ * has done so before. No parameters. The bias is added after the scale (the authors' code, on
+ * GPT-NeoX); where a model adds it before, softmax sees the same with r1 times the scale.
+ * The error in float32 is at most 6 * 2^-23 r1 (1 + ln(1 + r2 |distance|)), of which log2 of the
+ * device has the part that Vulkan allows it.
+ */
+typedef struct rhumb_kerple {
+    RHUMB_HEADER;
+} rhumb_kerple;
+
+#define RHUMB_KERPLE_FIELDS(FIELD)
+
+static inline void rhumb_init_kerple(rhumb_kerple *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_KERPLE);
+}
+
 /* The row of the scheme's tables for each distance delta = pos_k - pos_q, of the first half of a
  * batch; -1 where there is no term. `scheme` is any relative scheme struct with tables over the
- * distance (not alibi, swin, swin_v2). The maximum lengths are for transformer_xl and xlnet, whose
+ * distance (not alibi, kerple, swin, swin_v2). The maximum lengths are for transformer_xl and xlnet, whose
  * tables follow them. Pure; needs no context. Errors: ARGUMENT, VERSION, UNSUPPORTED; the reason
  * goes to rhumb_last_message(NULL). */
 RHUMB_API rhumb_result rhumb_relative_rows(const void *scheme, uint32_t max_q_length,
