@@ -1,4 +1,4 @@
-/* README's table of schemes against the registry of rhumb_schemes.h. */
+/* The tables of schemes of README.md against the registry of rhumb_schemes.h. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "command.h"
@@ -30,7 +30,7 @@ static const struct {
 
 #define SCHEMES (sizeof schemes / sizeof schemes[0])
 
-/* The part of README from "## Schemes" to the next heading. */
+/* The part of README.md from "## Schemes" to the next heading. */
 static void read_section(char *section, size_t size)
 {
     static char text[131072];
@@ -69,8 +69,8 @@ Test(readme, has_one_row_for_each_scheme)
         char row[64];
         snprintf(row, sizeof row, "\n| %s | ", schemes[i].name);
         const char *at = strstr(section, row);
-        cr_expect_not_null(at, "README has no row of %s", schemes[i].name);
-        cr_expect(at == NULL || strstr(at + 1, row) == NULL, "README has two rows of %s",
+        cr_expect_not_null(at, "README.md has no row of %s", schemes[i].name);
+        cr_expect(at == NULL || strstr(at + 1, row) == NULL, "README.md has two rows of %s",
                   schemes[i].name);
     }
 }
@@ -81,7 +81,7 @@ Test(readme, names_each_parameter_of_a_scheme)
     read_section(section, sizeof section);
     for (size_t i = 0; i < SCHEMES; i++)
         for (const char *const *name = schemes[i].fields; *name != NULL; name++)
-            cr_expect(has_word(section, *name), "README does not name %s of %s", *name,
+            cr_expect(has_word(section, *name), "README.md does not name %s of %s", *name,
                       schemes[i].name);
     cr_expect_not(has_word(section, "no_such_parameter"));
     cr_expect_not(has_word("a rotary_dims b", "rotary_dim"));
