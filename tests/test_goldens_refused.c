@@ -103,7 +103,7 @@ static void change_each(void *user, const case_result *r)
 
 Test(goldens_refused, no_case_passes_with_a_wrong_number_or_something_unknown)
 {
-    cases_count count = {0, 0, 0};
+    cases_count count = {0, 0};
     tensor_error error = {""};
     unsigned cases = 0;
     char path[1200];

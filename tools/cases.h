@@ -1,9 +1,8 @@
 /* Golden cases: runs .safetensors files of the format of tests/goldens/README.md, with the
  * vocabulary of tests/goldens/PARAMS.md, on the double-precision reference and on a device.
  *
- * Never silent: what rhumb does not implement is a SKIP with the reason "not implemented: ...";
- * where a device is given, what has no device route yet is a SKIP with "reference only: ..."; a
- * file, key, value or tensor that the format does not allow is a FAIL with the reason.
+ * Nothing is skipped: a file, key, value or tensor that the format does not allow, and what rhumb
+ * cannot compute on the device that is given, is a FAIL with the reason.
  */
 #ifndef RHUMB_TOOLS_CASES_H
 #define RHUMB_TOOLS_CASES_H
@@ -14,8 +13,6 @@
 typedef enum case_status {
     CASE_PASS = 0,
     CASE_FAIL = 1,
-    CASE_SKIP = 2, /* the reason begins with "not implemented: " (nothing was compared) or
-                      "reference only: " (the reference passed; rhumb has no device route) */
 } case_status;
 
 typedef struct case_result {
@@ -25,17 +22,17 @@ typedef struct case_result {
     char variant[24];       /* of the device's plan; "" where it did not run */
     double reference_error; /* largest |reference - golden|, relative for frequencies; NaN: did not
                                run */
-    double device_error;    /* likewise; NaN: did not run */
+    double device_error;    /* |rhumb - golden| likewise, where a device is given; NaN: did not run */
+    bool on_host;           /* it is of a function of rhumb without device work (op frequencies) */
     double tolerance;
     int relative; /* the tolerance is relative */
     case_status status;
-    char reason[256]; /* FAIL, SKIP: one line; "" for PASS */
+    char reason[256]; /* FAIL: one line; "" for PASS */
 } case_result;
 
 typedef struct cases_count {
     unsigned passed;
     unsigned failed;
-    unsigned skipped;
 } cases_count;
 
 /* Plans of the cases so far, kept so that cases that need the same code share its pipelines. All of

@@ -17,14 +17,9 @@ typedef struct case_file {
     case_result *result;
 } case_file;
 
-/* Set the status and the reason, and return -1, so that `return case_fail(c, ...)` ends the case.
+/* Sets the status and the reason, and returns -1, so that `return case_fail(c, ...)` ends the case.
  */
 int case_fail(case_file *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int case_skip(case_file *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* The end of a case that the reference passed and that has no device route yet: "reference only:
- * <what>". Where a route is added, it takes the place of the call. */
-int case_reference_only(case_file *c, const char *what);
 
 /* ------------------------------------------------------------------------------------------------
  * Parameters. A key that is null counts as absent, as PARAMS.md section 1 says.

@@ -195,6 +195,9 @@ static int rotate_doubles(case_file *c, mrope_case *t, const char *name, const t
     return 0;
 }
 
+/* rhumb_mrope has sections and an order, no list of axes. */
+#define NO_SECTIONS "device: wanted mrope_section or sections, got pair_axis alone"
+
 static int rotate_on_device(case_file *c, const mrope_case *t, const tensor *x,
                             const tensor *golden, const int32_t *positions)
 {
@@ -210,7 +213,7 @@ static int rotate_on_device(case_file *c, const mrope_case *t, const tensor *x,
     };
 
     if (!t->by_sections)
-        return case_reference_only(c, "mrope by pair_axis");
+        return case_fail(c, NO_SECTIONS);
     return case_rotate_on_device(c, &rotation);
 }
 
@@ -256,7 +259,7 @@ static int run_attention(case_file *c, mrope_case *t)
         result = case_attend_on_reference(c, &a, q, k);
     if (result == 0 && c->device != NULL)
         result = t->by_sections ? case_attend_on_device(c, &a, &t->device, device_axes(t), 0)
-                                : case_reference_only(c, "mrope by pair_axis");
+                                : case_fail(c, NO_SECTIONS);
     free(q);
     free(k);
     case_free_attention(&a);

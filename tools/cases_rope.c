@@ -134,7 +134,7 @@ static int compare_frequencies(case_file *c, const char *who, const double *freq
     return 0;
 }
 
-/* A function of the library alone: needs no device, but says what a plan on one would get. */
+/* A function of the library's host side: what a plan on the device would get. */
 static int frequencies_of_rhumb(case_file *c, const rope_case *r, double *frequencies)
 {
     const uint32_t n = r->rope.rotary_dim / 2;
@@ -144,9 +144,10 @@ static int frequencies_of_rhumb(case_file *c, const rope_case *r, double *freque
     if (rhumb_rotary_frequencies(&r->device, r->head_dim, (uint32_t)r->rope.length, frequencies, n,
                                  &count, &magnitude) != RHUMB_OK ||
         count != n)
-        return case_fail(c, "device: wanted %u frequencies, got %u: %.150s", n, count,
+        return case_fail(c, "host: wanted %u frequencies, got %u: %.150s", n, count,
                          rhumb_last_message(NULL));
-    return compare_frequencies(c, "device", frequencies, magnitude, &c->result->device_error);
+    c->result->on_host = true;
+    return compare_frequencies(c, "host", frequencies, magnitude, &c->result->device_error);
 }
 
 static int run_frequencies(case_file *c, rope_case *r)

@@ -8,41 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void set_reason(case_file *c, case_status status, const char *format, va_list arguments)
+int case_fail(case_file *c, const char *format, ...)
 {
     char *reason = c->result->reason;
+    va_list arguments;
     size_t i;
 
-    c->result->status = status;
+    c->result->status = CASE_FAIL;
+    va_start(arguments, format);
     vsnprintf(reason, sizeof c->result->reason, format, arguments);
+    va_end(arguments);
     for (i = 0; reason[i] != '\0'; i++)
         if ((unsigned char)reason[i] < 0x20 || reason[i] == 0x7f)
             reason[i] = '?';
-}
-
-int case_fail(case_file *c, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    set_reason(c, CASE_FAIL, format, arguments);
-    va_end(arguments);
     return -1;
-}
-
-int case_skip(case_file *c, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    set_reason(c, CASE_SKIP, format, arguments);
-    va_end(arguments);
-    return -1;
-}
-
-int case_reference_only(case_file *c, const char *what)
-{
-    return case_skip(c, "reference only: %s", what);
 }
 
 /* ------------------------------------------------------------------------------------------------

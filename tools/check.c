@@ -41,6 +41,7 @@ typedef struct report {
     unsigned reason_count;
     unsigned reasons_lost;  /* skips beyond MAX_REASONS different reasons */
     cases_count count;
+    unsigned skipped;
 } report;
 
 static void add_reason(report *r, const char *text)
@@ -87,14 +88,13 @@ static int finish(report *r, cJSON *root, const char *list_name)
         cJSON_AddItemToObject(root, "skip_reasons", reasons);
         cJSON_AddNumberToObject(root, "passed", (double)r->count.passed);
         cJSON_AddNumberToObject(root, "failed", (double)r->count.failed);
-        cJSON_AddNumberToObject(root, "skipped", (double)r->count.skipped);
+        cJSON_AddNumberToObject(root, "skipped", (double)r->skipped);
         if (json_print(root) != 0)
             return command_error("check", "no host memory for the JSON");
         return failed ? RHUMB_EXIT_FAILED : RHUMB_EXIT_OK;
     }
     print_reasons(r);
-    printf("%u passed, %u failed, %u skipped\n", r->count.passed, r->count.failed,
-           r->count.skipped);
+    printf("%u passed, %u failed, %u skipped\n", r->count.passed, r->count.failed, r->skipped);
     return failed ? RHUMB_EXIT_FAILED : RHUMB_EXIT_OK;
 }
 
@@ -197,15 +197,7 @@ static int check_device(const gpu_options *options, bool all, bool json)
  */
 static const char *status_name(case_status status)
 {
-    switch (status) {
-    case CASE_PASS:
-        return "PASS";
-    case CASE_FAIL:
-        return "FAIL";
-    case CASE_SKIP:
-        return "SKIP";
-    }
-    return "?";
+    return status == CASE_PASS ? "PASS" : "FAIL";
 }
 
 static void print_case(const case_result *c)
@@ -214,7 +206,7 @@ static void print_case(const case_result *c)
     if (!isnan(c->reference_error))
         printf(", reference %.2e", c->reference_error);
     if (!isnan(c->device_error))
-        printf(", device %.2e", c->device_error);
+        printf(", %s %.2e", c->on_host ? "host" : "device", c->device_error);
     if (!isnan(c->reference_error) || !isnan(c->device_error))
         printf(", tolerance %.2e%s", c->tolerance, c->relative ? " relative" : "");
     if (c->variant[0] != '\0')
@@ -242,7 +234,7 @@ static void put_case(cJSON *list, const case_result *c)
     cJSON_AddStringToObject(item, "status", status_name(c->status));
     cJSON_AddStringToObject(item, "variant", c->variant);
     put_error(item, "reference_error", c->reference_error);
-    put_error(item, "device_error", c->device_error);
+    put_error(item, c->on_host ? "host_error" : "device_error", c->device_error);
     cJSON_AddNumberToObject(item, "tolerance", c->tolerance);
     cJSON_AddBoolToObject(item, "relative", c->relative);
     cJSON_AddStringToObject(item, "reason", c->reason);
@@ -253,8 +245,6 @@ static void each_case(void *user, const case_result *c)
 {
     report *r = user;
 
-    if (c->status == CASE_SKIP)
-        add_reason(r, c->reason);
     if (r->json)
         put_case(r->list, c);
     else
@@ -320,7 +310,7 @@ static void each_config(void *user, const char *name, describe_outcome outcome, 
 
     r->count.passed += outcome == DESCRIBE_PASS;
     r->count.failed += outcome == DESCRIBE_FAIL;
-    r->count.skipped += outcome == DESCRIBE_SKIP;
+    r->skipped += outcome == DESCRIBE_SKIP;
     if (outcome == DESCRIBE_SKIP)
         add_config_reason(r, detail);
     if (!r->json) {
