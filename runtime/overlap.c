@@ -5,13 +5,13 @@
 struct rows {
     uint32_t count;
     uint64_t a_width, b_width; /* bytes of a run */
-    uint64_t stride[3];  /* bytes */
-    uint64_t a_count[3]; /* rows along each */
+    uint64_t stride[3];        /* bytes */
+    uint64_t a_count[3];       /* rows along each */
     uint64_t b_count[3];
 };
 
-/* Bytes of a run: a row, or with `folded` all the rows that lie behind each other without a gap, whose
- * dimensions are then marked there. */
+/* Bytes of a run: a row, or with `folded` all the rows that lie behind each other without a gap,
+ * whose dimensions are then marked there. */
 static uint64_t width_of(const rhumb_placed *v, bool folded[3])
 {
     uint64_t width = v->view->shape[3] * v->size;

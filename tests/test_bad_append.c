@@ -87,8 +87,8 @@ static void dynamic(fixture *f, gpu_operation *op)
 
 static void reschedule_sections(fixture *f, gpu_operation *op);
 
-/* One buffer with the keys and values of a token behind each other, V in `values`: rows of 2 x 8 and
- * 2 x 6 channels, whose heads have unlike strides. `back`: bytes of V that lie in K's row. */
+/* One buffer with the keys and values of a token behind each other, V in `values`: rows of 2 x 8
+ * and 2 x 6 channels, whose heads have unlike strides. `back`: bytes of V that lie in K's row. */
 static void one_row_for_both(gpu_operation *op, rhumb_dtype values, uint32_t back)
 {
     gpu_tensor *k = find(op, RHUMB_VIEW_K_OUT), *v = find(op, RHUMB_VIEW_V_OUT);
