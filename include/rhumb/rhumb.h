@@ -757,9 +757,11 @@ typedef struct rhumb_dispatch {
     int32_t window_right;      /*   pos_k - pos_q <= window_right; 0 or more. Default
                                     RHUMB_NO_WINDOW */
     uint32_t inverse;          /* ROTATE: 1 rotates by minus the angle; default 0 */
+    uint32_t padding;
     int32_t append_position;   /* ROTATE with plan_info.append POSITION or RING: cache row of row 0,
                                   0 or more; default RHUMB_UNSET: q_offset, or 0 if that is unset
                                   or a distance. LENGTHS may have one a batch entry */
+    uint32_t padding_end;
 } rhumb_dispatch;
 
 static inline void rhumb_init_dispatch(rhumb_dispatch *s)
