@@ -473,9 +473,10 @@ typedef enum rhumb_op {
      * With Q_GAIN, K_GAIN or both (QK-norm of Qwen3, Gemma 3) each row of that tensor is normalised
      * before it turns: x / sqrt(mean(x^2) + norm_epsilon) * (gain_offset + gain), over all head_dim
      * channels, in float32. Then every channel changes, those outside the window and in place too.
-     * A row of zeros stays zeros. The gain belongs to the channel before it turns: where weights
-     * are permuted to another pairing, so are gains of their own for each channel. Not with other
-     * purposes than ROTATE, nor with dispatch.inverse: UNSUPPORTED. */
+     * A row of zeros stays zeros; numbers whose squares leave float32, from some 1e18 on or below
+     * 1e-19 with an epsilon of 0, make one. The gain belongs to the channel before it turns: where
+     * weights are permuted to another pairing, so are gains of their own for each channel. Not with
+     * other purposes than ROTATE, nor with dispatch.inverse: UNSUPPORTED. */
     RHUMB_OP_ROTATE = 1,
     /* O = softmax(scale * Q K^T, masked) V, with no buffer of size Lq x Lk unless UNFUSED. Views: Q, K, V, O;
      * optional POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS. With plan_info.rotary Q is rotated when
