@@ -1,5 +1,6 @@
 #include "shapes_relative.h"
 
+#include "reference/reference_absolute.h"
 #include "reference/relative.h"
 
 #include <math.h>
@@ -15,7 +16,11 @@
  * Bound of an output of ATTENTION. An error d_j of a logit moves it by P_j d_j (|v_j| + |O|). A
  * weight is exp, within (3 + 2 |x|) ulp in Vulkan, x at most the range X of the row, rounded itself
  * (X u), and so is the denominator: 2 (3 + 3 X) 2 u. Sums over Lk keys, twice:
- * 2 min(Lk, 6 sqrt(Lk)) u. Division and product: 4 u. */
+ * 2 min(Lk, 6 sqrt(Lk)) u. Division and product: 4 u.
+ *
+ * With Q rotated inside, each channel of a pair is off by 1e-6 (|x| + |y|), as in shapes_rotate.c,
+ * which goes through |k|. Cosines: two sums of D squares, halved by the roots, D u; two inverse
+ * roots, 8 u; exp of at most log(100), with its argument's rounding, 30 u. */
 #define UNIT 5.9604644775390625e-8
 #define MOST_TABLES 12
 #define CLIP_LEFT 3u
@@ -26,6 +31,10 @@
 #define SPAN 4u
 #define LEARNED_ROWS 6u
 #define XL_CLAMP 5u
+#define WINDOW_HEIGHT 3u
+#define WINDOW_WIDTH 2u
+#define WINDOW_TOKENS (WINDOW_HEIGHT * WINDOW_WIDTH)
+#define ROTATE_UNIT_ERROR 1e-6
 
 typedef union scheme_struct {
     rhumb_header header;
@@ -36,6 +45,9 @@ typedef union scheme_struct {
     rhumb_transformer_xl xl;
     rhumb_xlnet xlnet;
     rhumb_deberta deberta;
+    rhumb_swin swin;
+    rhumb_swin_v2 swin_v2;
+    rhumb_rope rope;
 } scheme_struct;
 
 typedef union scheme_reference {
@@ -62,11 +74,17 @@ typedef struct relative_run {
     ref_terms terms;
     double slopes[64];
     int32_t *segments; /* of Q, then of K */
+    int32_t window[WINDOW_TOKENS * WINDOW_TOKENS]; /* rows of TABLE */
 } relative_run;
 
 static bool is_xl(relative_family f)
 {
     return f >= RELATIVE_XL && f <= RELATIVE_XLNET;
+}
+
+static bool is_deberta(relative_family f)
+{
+    return f >= RELATIVE_DEBERTA && f <= RELATIVE_DEBERTA_PAPER;
 }
 
 /* ---- Making */
@@ -283,12 +301,58 @@ static void make_deberta(relative_run *r)
         r->terms.a.head_stride = r->terms.c.head_stride = 0;
 }
 
+/* Query and key of a window are numbered alike: delta tells the query of a key. */
+static double window_bias(const void *user, const ref_pair_place *place)
+{
+    const relative_run *r = user;
+    uint32_t query = (uint32_t)((int64_t)place->j - place->delta);
+    uint32_t row = (uint32_t)r->window[query * WINDOW_TOKENS + place->j];
+    return r->tables[0].values[(uint64_t)row * r->s.heads + place->h];
+}
+
+/* Logarithms of cosine attention's scales; the last head's is above the limit. */
+static void add_head_scales(relative_run *r)
+{
+    harness_tensor *t = &r->tables[r->table_count];
+    harness_make_tensor(t, RHUMB_F32, 1, 1, 1, r->s.heads, (harness_layout){0});
+    for (uint32_t h = 0; h < r->s.heads; h++)
+        t->values[h] = h + 1 < r->s.heads ? harness_uniform(&r->random, 0.5, 4.0) : 5.0;
+    harness_store(t);
+    (void)harness_add(&r->op, RHUMB_VIEW_HEAD_SCALE, t, false);
+    r->table_ids[r->table_count++] = RHUMB_VIEW_HEAD_SCALE;
+}
+
+static void make_swin(relative_run *r)
+{
+    const ref_window window = {{WINDOW_HEIGHT, WINDOW_WIDTH}, 0};
+    if (r->s.family == RELATIVE_SWIN) {
+        rhumb_init_swin(&r->scheme.swin);
+        r->scheme.swin.window[0] = WINDOW_HEIGHT;
+        r->scheme.swin.window[1] = WINDOW_WIDTH;
+    } else {
+        rhumb_init_swin_v2(&r->scheme.swin_v2);
+        r->scheme.swin_v2.window[0] = WINDOW_HEIGHT;
+        r->scheme.swin_v2.window[1] = WINDOW_WIDTH;
+    }
+    (void)add_scalars(r, RHUMB_VIEW_TABLE, ref_window_rows(&window), r->s.dtype_table);
+    if (r->s.family == RELATIVE_SWIN_V2)
+        add_head_scales(r);
+    (void)ref_window_index(&window, r->window);
+    r->terms.bias = window_bias;
+    r->terms.bias_user = r;
+}
+
 static void make_scheme(relative_run *r)
 {
     relative_family f = r->s.family;
     ref_terms_init(&r->terms);
     if (f == RELATIVE_PLAIN)
         return;
+    if (f == RELATIVE_ROTARY) {
+        rhumb_init_rope(&r->scheme.rope);
+        r->op.info.rotary = &r->scheme;
+        return;
+    }
     if (f <= RELATIVE_SHAW_MIRRORED)
         make_shaw(r);
     else if (f <= RELATIVE_MUSIC_BOTH)
@@ -299,8 +363,10 @@ static void make_scheme(relative_run *r)
         make_alibi(r);
     else if (is_xl(f))
         make_xl(r);
-    else
+    else if (f <= RELATIVE_DEBERTA_PAPER)
         make_deberta(r);
+    else
+        make_swin(r);
     if (f == RELATIVE_XLNET)
         make_xlnet_segments(r);
     r->op.info.scheme = &r->scheme;
@@ -442,9 +508,11 @@ typedef struct answers {
 static double scale_of(const relative_run *r)
 {
     double d = r->s.head_dim;
+    if (r->s.family == RELATIVE_SWIN_V2)
+        return 1.0; /* in Q, see take_cosines */
     if (r->s.family >= RELATIVE_T5 && r->s.family <= RELATIVE_T5_GATED)
         return 1.0;
-    return 1.0 / sqrt(r->s.family >= RELATIVE_DEBERTA ? 3.0 * d : d);
+    return 1.0 / sqrt(is_deberta(r->s.family) ? 3.0 * d : d);
 }
 
 static int attend(const relative_run *r, double *scores, double *lse, double *o)
@@ -495,6 +563,80 @@ static int measure(relative_run *r, answers *a)
     result |= attend(r, other, a->lse, a->o);
     for (uint64_t i = 0; i < count; i++)
         a->sizes[i] = other[i] > a->sizes[i] ? other[i] : a->sizes[i];
+    free(other);
+    return result;
+}
+
+static double logit_bound(const relative_run *r, double size);
+
+/* The two channels of rope's pairs in Q, HALF. */
+static double *partner_of(const relative_run *r, uint64_t i)
+{
+    uint64_t half = r->s.head_dim / 2, channel = i % r->s.head_dim;
+    return r->q.values + (channel < half ? i + half : i - half);
+}
+
+/* Q as it is when it is loaded; *spread: |x| + |y| of each channel's pair. */
+static int rotate_queries(relative_run *r, double *spread)
+{
+    const relative_shape *s = &r->s;
+    int32_t *positions = harness_alloc((size_t)s->batch * s->q_rows, sizeof *positions);
+    ref_rope rope;
+    int result;
+    for (uint32_t i = 0; i < s->batch * s->q_rows; i++)
+        positions[i] = (int32_t)(i % s->q_rows) + s->q_offset;
+    for (uint64_t i = 0; i < r->q.count; i++)
+        spread[i] = fabs(r->q.values[i]) + fabs(*partner_of(r, i));
+    ref_rope_init(&rope, s->head_dim);
+    rope.pairing = (ref_pairing)r->scheme.rope.pairing;
+    result = ref_rotate(&rope, s->batch, s->heads, s->q_rows, s->head_dim, positions, 0,
+                        r->q.values, r->q.values);
+    free(positions);
+    return result;
+}
+
+static void normalise(double *row, uint32_t dim, double scale)
+{
+    double squares = 0.0;
+    for (uint32_t d = 0; d < dim; d++)
+        squares += row[d] * row[d];
+    for (uint32_t d = 0; d < dim; d++)
+        row[d] *= scale / sqrt(squares);
+}
+
+/* Q and K as they are for cosine attention: of length 1, and Q times the head's scale. */
+static void take_cosines(relative_run *r)
+{
+    const relative_shape *s = &r->s;
+    const double *scales = r->tables[1].values;
+    for (uint64_t i = 0; i < r->q.count / s->head_dim; i++) {
+        uint64_t h = i / s->q_rows % s->heads;
+        normalise(r->q.values + i * s->head_dim, s->head_dim,
+                  exp(fmin(scales[h], r->scheme.swin_v2.max_log_scale)));
+    }
+    for (uint64_t i = 0; i < r->k.count / s->head_dim; i++)
+        normalise(r->k.values + i * s->head_dim, s->head_dim, 1.0);
+}
+
+/* Adds the error of cosines and their scale, to T in the unit of logit_bound. */
+static void measure_cosines(relative_run *r, answers *a)
+{
+    uint64_t count = (uint64_t)r->s.batch * r->s.heads * r->s.q_rows * r->s.k_rows;
+    double error = (r->s.head_dim + 38.0) * UNIT;
+    for (uint64_t i = 0; i < count; i++)
+        a->sizes[i] += error * a->sizes[i] / logit_bound(r, 1.0);
+}
+
+/* Adds the error of rotated queries, to T in the unit of logit_bound. */
+static int measure_rotation(relative_run *r, const double *spread, answers *a)
+{
+    uint64_t count = (uint64_t)r->s.batch * r->s.heads * r->s.q_rows * r->s.k_rows;
+    double *other = harness_alloc(count, sizeof *other);
+    int result;
+    memcpy(r->q.values, spread, r->q.count * sizeof *spread);
+    result = attend(r, other, a->lse, a->o);
+    for (uint64_t i = 0; i < count; i++)
+        a->sizes[i] += ROTATE_UNIT_ERROR * other[i] / logit_bound(r, 1.0);
     free(other);
     return result;
 }
@@ -576,12 +718,18 @@ static bool compare(harness *h, relative_run *r, const char *text)
     double *want = harness_alloc(r->o.count, sizeof *want);
     double *bound = harness_alloc(r->o.count, sizeof *bound);
     double *lse = harness_alloc(rows, sizeof *lse);
+    double *spread = harness_alloc(r->q.count, sizeof *spread);
+    const bool rotary = s->family == RELATIVE_ROTARY, cosine = s->family == RELATIVE_SWIN_V2;
     bool passed;
     harness_load(&r->o);
-    passed = attend(r, a.scores, a.lse, a.o) == 0;
+    if (cosine)
+        take_cosines(r);
+    passed = (!rotary || rotate_queries(r, spread) == 0) && attend(r, a.scores, a.lse, a.o) == 0;
     memcpy(want, r->scores ? a.scores : a.o, r->o.count * sizeof *want);
     memcpy(lse, a.lse, rows * sizeof *lse);
-    passed = passed && measure(r, &a) == 0;
+    passed = passed && measure(r, &a) == 0 && (!rotary || measure_rotation(r, spread, &a) == 0);
+    if (cosine)
+        measure_cosines(r, &a);
     memcpy(a.lse, lse, rows * sizeof *lse);
     for (uint64_t i = 0; passed && r->scores && i < r->o.count; i++) {
         bound[i] = logit_bound(r, a.sizes[i]);
@@ -600,6 +748,7 @@ static bool compare(harness *h, relative_run *r, const char *text)
     free(want);
     free(bound);
     free(lse);
+    free(spread);
     return passed;
 }
 
