@@ -112,6 +112,26 @@ static void expect_summary_of_checks(const cJSON *root)
     }
 }
 
+/* tools/PRECISION.md is this table of some device: no operation and scheme is missing in it. */
+static void expect_page_has_summary(const cJSON *root)
+{
+    static char page[65536];
+    char path[1024], row[96];
+    const cJSON *item;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/tools/PRECISION.md", command_source_root());
+    file = fopen(path, "rb");
+    cr_assert_not_null(file, "%s", path);
+    page[fread(page, 1, sizeof page - 1, file)] = '\0';
+    fclose(file);
+    cJSON_ArrayForEach(item, cJSON_GetObjectItem(root, "summary"))
+    {
+        snprintf(row, sizeof row, "\n| %s | %s | ", text_of(item, "op"), text_of(item, "scheme"));
+        cr_expect_not_null(strstr(page, row), "tools/PRECISION.md has no row%s", row);
+    }
+}
+
 Test(check, summary_has_every_operation_and_every_scheme_in_every_dtype)
 {
     static const char *const ops[] = {"rotate", "attention", "encode", "resize",
@@ -137,6 +157,7 @@ Test(check, summary_has_every_operation_and_every_scheme_in_every_dtype)
     cr_expect_eq(number_of(root, "skipped"), 0.0);
     cr_expect_eq((double)all, number_of(root, "passed"));
     expect_summary_of_checks(root);
+    expect_page_has_summary(root);
     cJSON_Delete(root);
 }
 
