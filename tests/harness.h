@@ -5,6 +5,9 @@
  * limits, and object left alive.
  *
  * The drivers of all profiles are in one loader list, so that they can live in one process.
+ *
+ * harness.c has the profiles and needs the test framework; harness_run.c has the rest, and is, with
+ * the shapes_*.c, what `rhumb check` runs as well.
  */
 #ifndef RHUMB_TESTS_HARNESS_H
 #define RHUMB_TESTS_HARNESS_H
@@ -36,6 +39,19 @@ typedef struct harness {
     char first_message[GPU_MESSAGE_SIZE];
     rhumb_plan **plans;  /* of the cases so far, see harness_run */
     size_t plan_count;
+    /* For whoever reports case by case, as `rhumb check` does; all of it may be zeroed between
+     * cases. */
+    const char *name;     /* of the device, in lines of failures */
+    bool quiet;           /* failures are not printed */
+    uint32_t repeats;     /* gpu_operation's, for every run; 0: untouched */
+    double budget_ns;
+    rhumb_variant variant; /* of the last run, as are the next two */
+    double ns;
+    bool host_clock;
+    double largest_error;  /* of any element that is no integer */
+    double closest_error;  /* of the element that comes closest to its bound, and that bound */
+    double closest_bound;
+    char first_failure[GPU_MESSAGE_SIZE];
 } harness;
 
 const char *harness_profile_name(harness_profile profile);
@@ -67,6 +83,9 @@ rhumb_result harness_run(harness *h, gpu_operation *op);
 /* -------------------------------------------------------------------------------------------------
  * Host memory
  */
+
+/* Ends the program, with a line, where `holds` is false: for what no shape may lead to. */
+void harness_need(bool holds, const char *otherwise);
 
 /* Zeroed; ends the program if there is none. */
 void *harness_alloc(size_t count, size_t size);
@@ -128,6 +147,10 @@ uint64_t harness_dtype_size(rhumb_dtype dtype);
 /* Half the distance between neighbours of the format around `value`: the error of one rounding to
  * nearest. f32: 0, its rounding is part of the arithmetic's bound. */
 double harness_rounding(rhumb_dtype dtype, double value);
+
+/* Takes the error of one element into account; every comparison goes through it. Returns whether it
+ * is within the bound: NaN never is. */
+bool harness_note(harness *h, rhumb_dtype dtype, double error, double bound);
 
 /* Prints one line for the first differing element of a case and counts the case as failed. `what`
  * is the scheme and operation, `shape` the case in words. Returns false if it differs: NaN always

@@ -1,6 +1,4 @@
-#include "shapes_relative.h"
-
-#include "reference/relative.h"
+#include "shapes_relative_run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,58 +13,17 @@
  * Bound of an output of ATTENTION. An error d_j of a logit moves it by P_j d_j (|v_j| + |O|). A
  * weight is exp, within (3 + 2 |x|) ulp in Vulkan, x at most the range X of the row, rounded itself
  * (X u), and so is the denominator: 2 (3 + 3 X) 2 u. Sums over Lk keys, twice:
- * 2 min(Lk, 6 sqrt(Lk)) u. Division and product: 4 u. */
+ * 2 min(Lk, 6 sqrt(Lk)) u. Division and product: 4 u.
+ *
+ * With Q rotated inside, each channel of a pair is off by 1e-6 (|x| + |y|), as in shapes_rotate.c,
+ * which goes through |k|. Cosines: two sums of D squares, halved by the roots, D u; two inverse
+ * roots, 8 u; exp of at most log(100), with its argument's rounding, 30 u. */
 #define UNIT 5.9604644775390625e-8
-#define MOST_TABLES 12
-#define CLIP_LEFT 3u
-#define CLIP_RIGHT 2u
-#define MUSIC_ROWS 7u
-#define BUCKETS 8u
-#define MOST_DISTANCE 20u
-#define SPAN 4u
-#define LEARNED_ROWS 6u
-#define XL_CLAMP 5u
+#define ROTATE_UNIT_ERROR 1e-6
 
-typedef union scheme_struct {
-    rhumb_header header;
-    rhumb_shaw shaw;
-    rhumb_music_transformer music;
-    rhumb_t5 t5;
-    rhumb_alibi alibi;
-    rhumb_transformer_xl xl;
-    rhumb_xlnet xlnet;
-    rhumb_deberta deberta;
-} scheme_struct;
-
-typedef union scheme_reference {
-    ref_shaw shaw;
-    ref_music music;
-    ref_t5 t5;
-    ref_alibi alibi;
-    ref_xl xl;
-    ref_deberta deberta;
-} scheme_reference;
-
-typedef struct relative_run {
-    relative_shape s;
-    bool scores;
-    harness_tensor q, k, v, o, mask, workspace;
-    harness_tensor tables[MOST_TABLES]; /* by order of addition */
-    rhumb_view_id table_ids[MOST_TABLES];
-    uint32_t table_count;
-    scheme_struct scheme;
-    gpu_operation op;
-    harness_random random;
-    /* reference */
-    scheme_reference ref;
-    ref_terms terms;
-    double slopes[64];
-    int32_t *segments; /* of Q, then of K */
-} relative_run;
-
-static bool is_xl(relative_family f)
+static bool is_deberta(relative_family f)
 {
-    return f >= RELATIVE_XL && f <= RELATIVE_XLNET;
+    return f >= RELATIVE_DEBERTA && f <= RELATIVE_DEBERTA_PAPER;
 }
 
 /* ---- Making */
@@ -79,231 +36,6 @@ static relative_shape with_defaults(const relative_shape *shape)
     if (!s.offset_given)
         s.q_offset = (int32_t)s.k_rows - (int32_t)s.q_rows;
     return s;
-}
-
-static harness_tensor *add_table(relative_run *r, rhumb_view_id id, rhumb_dtype dtype, uint64_t h,
-                                 uint64_t l, uint64_t d, harness_layout layout)
-{
-    harness_tensor *t = &r->tables[r->table_count];
-    harness_make_tensor(t, dtype, 1, h, l, d, layout);
-    harness_fill_normal(t, &r->random);
-    harness_store(t);
-    (void)harness_add(&r->op, id, t, false);
-    r->table_ids[r->table_count++] = id;
-    return t;
-}
-
-/* [heads or 1, rows, head_dim] as a view and for the reference. */
-static ref_table add_vectors(relative_run *r, rhumb_view_id id, uint32_t rows)
-{
-    uint64_t heads = r->s.shared_tables ? 1 : r->s.heads;
-    harness_tensor *t =
-        add_table(r, id, r->s.dtype_table, heads, rows, r->s.head_dim, r->s.layout_table);
-    return (ref_table){t->values, r->s.shared_tables ? 0 : (uint64_t)rows * r->s.head_dim,
-                       r->s.head_dim};
-}
-
-static ref_table add_scalars(relative_run *r, rhumb_view_id id, uint32_t rows, rhumb_dtype dtype)
-{
-    harness_tensor *t = add_table(r, id, dtype, 1, rows, r->s.heads, r->s.layout_table);
-    return (ref_table){t->values, 1, r->s.heads};
-}
-
-static const double *add_heads(relative_run *r, rhumb_view_id id)
-{
-    return add_table(r, id, r->s.dtype_table, 1, r->s.heads, r->s.head_dim, r->s.layout_table)
-        ->values;
-}
-
-static void make_shaw(relative_run *r)
-{
-    bool mirrored = r->s.family == RELATIVE_SHAW_MIRRORED;
-    uint32_t rows = CLIP_LEFT + CLIP_RIGHT + 1;
-    rhumb_init_shaw(&r->scheme.shaw);
-    r->scheme.shaw.index = mirrored ? RHUMB_QUERY_MINUS_KEY : RHUMB_KEY_MINUS_QUERY;
-    r->scheme.shaw.clip_left = CLIP_LEFT;
-    r->scheme.shaw.clip_right = CLIP_RIGHT;
-    r->ref.shaw = (ref_shaw){
-        .index = mirrored ? REF_SHAW_QUERY_MINUS_KEY : REF_SHAW_KEY_MINUS_QUERY,
-        .left = CLIP_LEFT,
-        .right = CLIP_RIGHT,
-        .per_head = !r->s.shared_tables,
-        .keys = add_vectors(r, RHUMB_VIEW_QUERY_TABLE, rows).data,
-        .values = r->scores ? NULL : add_vectors(r, RHUMB_VIEW_VALUE_TABLE, rows).data,
-    };
-    (void)ref_shaw_terms(&r->ref.shaw, r->s.head_dim, r->s.head_dim, &r->terms);
-    if (mirrored)
-        r->terms.c = add_vectors(r, RHUMB_VIEW_KEY_TABLE, rows);
-}
-
-static void make_music(relative_run *r)
-{
-    bool both = r->s.family == RELATIVE_MUSIC_BOTH;
-    uint32_t rows = both ? 2 * MUSIC_ROWS - 1 : MUSIC_ROWS;
-    rhumb_init_music_transformer(&r->scheme.music);
-    r->scheme.music.max_relative_position = MUSIC_ROWS;
-    r->scheme.music.bidirectional = both;
-    r->ref.music = (ref_music){
-        .most = MUSIC_ROWS,
-        .two_sided = both,
-        .future = both,
-        .per_head = !r->s.shared_tables,
-        .keys = add_vectors(r, RHUMB_VIEW_QUERY_TABLE, rows).data,
-        .values = r->scores ? NULL : add_vectors(r, RHUMB_VIEW_VALUE_TABLE, rows).data,
-    };
-    (void)ref_music_terms(&r->ref.music, r->s.head_dim, r->s.head_dim, &r->terms);
-}
-
-static void make_t5(relative_run *r)
-{
-    bool gated = r->s.family == RELATIVE_T5_GATED;
-    rhumb_init_t5(&r->scheme.t5);
-    r->scheme.t5.num_buckets = BUCKETS;
-    r->scheme.t5.max_distance = MOST_DISTANCE;
-    r->scheme.t5.bidirectional = r->s.family != RELATIVE_T5_CAUSAL;
-    r->scheme.t5.bias_scale = gated ? 0.5 : 1.0;
-    r->ref.t5 = (ref_t5){
-        .bidirectional = r->s.family != RELATIVE_T5_CAUSAL,
-        .buckets = BUCKETS,
-        .most = MOST_DISTANCE,
-        .scale = gated ? 0.5 : 1.0,
-        .table = add_scalars(r, RHUMB_VIEW_TABLE, BUCKETS, r->s.dtype_table).data,
-    };
-    if (gated)
-        r->ref.t5.gate = add_table(r, RHUMB_VIEW_ROW_SCALE, RHUMB_F32, r->s.batch, r->s.heads,
-                                   r->s.q_rows, (harness_layout){0})
-                             ->values;
-    (void)ref_t5_terms(&r->ref.t5, r->s.heads, &r->terms);
-}
-
-static void make_alibi(relative_run *r)
-{
-    bool index = r->s.family == RELATIVE_ALIBI_INDEX, last = r->s.family == RELATIVE_ALIBI_LAST;
-    rhumb_init_alibi(&r->scheme.alibi);
-    r->scheme.alibi.form = index  ? RHUMB_ALIBI_KEY_INDEX
-                           : last ? RHUMB_ALIBI_LAST_KEY
-                                  : RHUMB_ALIBI_SYMMETRIC;
-    r->scheme.alibi.bias_times_scale = index;
-    (void)ref_alibi_slopes(0, r->s.heads, 8.0, r->s.heads, r->slopes);
-    r->ref.alibi = (ref_alibi){
-        .form = index  ? REF_ALIBI_KEY_INDEX
-                : last ? REF_ALIBI_LAST_KEY
-                       : REF_ALIBI_SYMMETRIC,
-        .slopes = r->slopes,
-        .inside = index,
-    };
-    (void)ref_alibi_terms(&r->ref.alibi, &r->terms);
-}
-
-/* Distances 0 to n, or -n to n: n as the header says. */
-static void make_xl(relative_run *r)
-{
-    relative_family f = r->s.family;
-    bool both = f == RELATIVE_XLNET, learned = f == RELATIVE_XL_LEARNED;
-    uint32_t n = r->op.info.max_q_length > r->op.info.max_k_length ? r->op.info.max_q_length
-                                                                   : r->op.info.max_k_length;
-    n = f == RELATIVE_XL_CLAMP ? XL_CLAMP : n - 1;
-    rhumb_init_transformer_xl(&r->scheme.xl);
-    r->scheme.xl.variant = learned ? RHUMB_XL_LEARNED : RHUMB_XL_SINUSOIDAL;
-    r->scheme.xl.table_rows = learned ? LEARNED_ROWS : 0;
-    r->scheme.xl.clamp_len = f == RELATIVE_XL_CLAMP ? XL_CLAMP : 0;
-    r->scheme.xl.folded = f == RELATIVE_XL_FOLDED;
-    if (both) {
-        rhumb_init_xlnet(&r->scheme.xlnet);
-        r->scheme.xlnet.flip_half = 1;
-    }
-    r->ref.xl = (ref_xl){
-        .bidirectional = both,
-        .clamp = f == RELATIVE_XL_CLAMP ? (int32_t)XL_CLAMP : 0,
-        .flip = both ? (r->s.batch + 1) / 2 : UINT32_MAX,
-        .rows = learned ? LEARNED_ROWS
-                : both  ? 2 * n + 1
-                        : n + 1,
-        .first = both ? -(int32_t)n : 0,
-        .learned = learned,
-        .u = add_heads(r, RHUMB_VIEW_CONTENT_BIAS),
-    };
-    r->ref.xl.positions = add_vectors(r, RHUMB_VIEW_QUERY_TABLE, r->ref.xl.rows);
-    if (learned || f == RELATIVE_XL_FOLDED)
-        r->ref.xl.scalars = add_scalars(r, RHUMB_VIEW_TABLE_SCALAR, r->ref.xl.rows, RHUMB_F32);
-    else
-        r->ref.xl.w = add_heads(r, RHUMB_VIEW_POSITION_BIAS);
-    if (f == RELATIVE_XL_FOLDED)
-        r->ref.xl.w = r->ref.xl.u;
-    (void)ref_xl_terms(&r->ref.xl, &r->terms);
-}
-
-static int32_t *add_segments(relative_run *r, rhumb_view_id id, uint32_t rows, int32_t *numbers)
-{
-    harness_tensor *t = &r->tables[r->table_count];
-    harness_make_tensor(t, RHUMB_I32, 1, 1, r->s.batch, rows, (harness_layout){0});
-    for (uint64_t i = 0; i < t->count; i++) {
-        numbers[i] = (int32_t)(harness_next(&r->random) % 2);
-        t->values[i] = numbers[i];
-    }
-    harness_store(t);
-    (void)harness_add(&r->op, id, t, false);
-    r->table_ids[r->table_count++] = id;
-    return numbers;
-}
-
-static void make_xlnet_segments(relative_run *r)
-{
-    const relative_shape *s = &r->s;
-    harness_tensor *g = add_table(r, RHUMB_VIEW_SEGMENT_TABLE, s->dtype_table, s->heads, 2,
-                                  s->head_dim, s->layout_table);
-    r->segments = harness_alloc((size_t)s->batch * (s->q_rows + s->k_rows), sizeof *r->segments);
-    r->terms.g = (ref_table){g->values, 2 * (uint64_t)s->head_dim, s->head_dim};
-    r->terms.z = add_heads(r, RHUMB_VIEW_SEGMENT_BIAS);
-    r->terms.segments_q = add_segments(r, RHUMB_VIEW_SEGMENTS_Q, s->q_rows, r->segments);
-    r->terms.segments_k = add_segments(r, RHUMB_VIEW_SEGMENTS_K, s->k_rows,
-                                       r->segments + (size_t)s->batch * s->q_rows);
-}
-
-static void make_deberta(relative_run *r)
-{
-    bool buckets = r->s.family == RELATIVE_DEBERTA_LOG;
-    uint32_t span = buckets ? BUCKETS : SPAN;
-    rhumb_init_deberta(&r->scheme.deberta);
-    r->scheme.deberta.position_buckets = buckets ? BUCKETS : 0;
-    r->scheme.deberta.max_relative_positions = buckets ? MOST_DISTANCE : SPAN;
-    r->scheme.deberta.p2c_index =
-        r->s.family == RELATIVE_DEBERTA_PAPER ? RHUMB_P2C_PAPER : RHUMB_P2C_CODE;
-    r->ref.deberta = (ref_deberta){
-        .span = span,
-        .buckets = buckets,
-        .most = buckets ? MOST_DISTANCE : SPAN,
-        .input_clamp = 1,
-        .paper = r->s.family == RELATIVE_DEBERTA_PAPER,
-        .pos_key = add_vectors(r, RHUMB_VIEW_QUERY_TABLE, 2 * span).data,
-        .pos_query = add_vectors(r, RHUMB_VIEW_KEY_TABLE, 2 * span).data,
-    };
-    (void)ref_deberta_terms(&r->ref.deberta, r->s.head_dim, &r->terms);
-    if (r->s.shared_tables)
-        r->terms.a.head_stride = r->terms.c.head_stride = 0;
-}
-
-static void make_scheme(relative_run *r)
-{
-    relative_family f = r->s.family;
-    ref_terms_init(&r->terms);
-    if (f == RELATIVE_PLAIN)
-        return;
-    if (f <= RELATIVE_SHAW_MIRRORED)
-        make_shaw(r);
-    else if (f <= RELATIVE_MUSIC_BOTH)
-        make_music(r);
-    else if (f <= RELATIVE_T5_GATED)
-        make_t5(r);
-    else if (f <= RELATIVE_ALIBI_LAST)
-        make_alibi(r);
-    else if (is_xl(f))
-        make_xl(r);
-    else
-        make_deberta(r);
-    if (f == RELATIVE_XLNET)
-        make_xlnet_segments(r);
-    r->op.info.scheme = &r->scheme;
 }
 
 /* MASK's element; 0 without one. */
@@ -381,7 +113,7 @@ static void make_run(relative_run *r, const relative_shape *shape, bool scores)
     if (s.offset_given)
         r->op.dispatch.q_offset = s.q_offset;
     r->op.dispatch.causal = !scores && s.causal;
-    make_scheme(r);
+    relative_make_scheme(r);
     harness_make_tensor(&r->q, s.dtype, s.batch, s.heads, s.q_rows, s.head_dim, s.layout);
     harness_make_tensor(&r->k, s.dtype, s.batch, s.kv_heads, s.k_rows, s.head_dim, s.layout);
     harness_make_tensor(&r->v, s.dtype, s.batch, s.kv_heads, s.k_rows, s.head_dim, s.layout);
@@ -444,9 +176,11 @@ typedef struct answers {
 static double scale_of(const relative_run *r)
 {
     double d = r->s.head_dim;
+    if (r->s.family == RELATIVE_SWIN_V2)
+        return 1.0; /* in Q, see take_cosines */
     if (r->s.family >= RELATIVE_T5 && r->s.family <= RELATIVE_T5_GATED)
         return 1.0;
-    return 1.0 / sqrt(r->s.family >= RELATIVE_DEBERTA ? 3.0 * d : d);
+    return 1.0 / sqrt(is_deberta(r->s.family) ? 3.0 * d : d);
 }
 
 static int attend(const relative_run *r, double *scores, double *lse, double *o)
@@ -497,6 +231,80 @@ static int measure(relative_run *r, answers *a)
     result |= attend(r, other, a->lse, a->o);
     for (uint64_t i = 0; i < count; i++)
         a->sizes[i] = other[i] > a->sizes[i] ? other[i] : a->sizes[i];
+    free(other);
+    return result;
+}
+
+static double logit_bound(const relative_run *r, double size);
+
+/* The two channels of rope's pairs in Q, HALF. */
+static double *partner_of(const relative_run *r, uint64_t i)
+{
+    uint64_t half = r->s.head_dim / 2, channel = i % r->s.head_dim;
+    return r->q.values + (channel < half ? i + half : i - half);
+}
+
+/* Q as it is when it is loaded; *spread: |x| + |y| of each channel's pair. */
+static int rotate_queries(relative_run *r, double *spread)
+{
+    const relative_shape *s = &r->s;
+    int32_t *positions = harness_alloc((size_t)s->batch * s->q_rows, sizeof *positions);
+    ref_rope rope;
+    int result;
+    for (uint32_t i = 0; i < s->batch * s->q_rows; i++)
+        positions[i] = (int32_t)(i % s->q_rows) + s->q_offset;
+    for (uint64_t i = 0; i < r->q.count; i++)
+        spread[i] = fabs(r->q.values[i]) + fabs(*partner_of(r, i));
+    ref_rope_init(&rope, s->head_dim);
+    rope.pairing = (ref_pairing)r->scheme.rope.pairing;
+    result = ref_rotate(&rope, s->batch, s->heads, s->q_rows, s->head_dim, positions, 0,
+                        r->q.values, r->q.values);
+    free(positions);
+    return result;
+}
+
+static void normalise(double *row, uint32_t dim, double scale)
+{
+    double squares = 0.0;
+    for (uint32_t d = 0; d < dim; d++)
+        squares += row[d] * row[d];
+    for (uint32_t d = 0; d < dim; d++)
+        row[d] *= scale / sqrt(squares);
+}
+
+/* Q and K as they are for cosine attention: of length 1, and Q times the head's scale. */
+static void take_cosines(relative_run *r)
+{
+    const relative_shape *s = &r->s;
+    const double *scales = r->tables[1].values;
+    for (uint64_t i = 0; i < r->q.count / s->head_dim; i++) {
+        uint64_t h = i / s->q_rows % s->heads;
+        normalise(r->q.values + i * s->head_dim, s->head_dim,
+                  exp(fmin(scales[h], r->scheme.swin_v2.max_log_scale)));
+    }
+    for (uint64_t i = 0; i < r->k.count / s->head_dim; i++)
+        normalise(r->k.values + i * s->head_dim, s->head_dim, 1.0);
+}
+
+/* Adds the error of cosines and their scale, to T in the unit of logit_bound. */
+static void measure_cosines(relative_run *r, answers *a)
+{
+    uint64_t count = (uint64_t)r->s.batch * r->s.heads * r->s.q_rows * r->s.k_rows;
+    double error = (r->s.head_dim + 38.0) * UNIT;
+    for (uint64_t i = 0; i < count; i++)
+        a->sizes[i] += error * a->sizes[i] / logit_bound(r, 1.0);
+}
+
+/* Adds the error of rotated queries, to T in the unit of logit_bound. */
+static int measure_rotation(relative_run *r, const double *spread, answers *a)
+{
+    uint64_t count = (uint64_t)r->s.batch * r->s.heads * r->s.q_rows * r->s.k_rows;
+    double *other = harness_alloc(count, sizeof *other);
+    int result;
+    memcpy(r->q.values, spread, r->q.count * sizeof *spread);
+    result = attend(r, other, a->lse, a->o);
+    for (uint64_t i = 0; i < count; i++)
+        a->sizes[i] += ROTATE_UNIT_ERROR * other[i] / logit_bound(r, 1.0);
     free(other);
     return result;
 }
@@ -578,12 +386,18 @@ static bool compare(harness *h, relative_run *r, const char *text)
     double *want = harness_alloc(r->o.count, sizeof *want);
     double *bound = harness_alloc(r->o.count, sizeof *bound);
     double *lse = harness_alloc(rows, sizeof *lse);
+    double *spread = harness_alloc(r->q.count, sizeof *spread);
+    const bool rotary = s->family == RELATIVE_ROTARY, cosine = s->family == RELATIVE_SWIN_V2;
     bool passed;
     harness_load(&r->o);
-    passed = attend(r, a.scores, a.lse, a.o) == 0;
+    if (cosine)
+        take_cosines(r);
+    passed = (!rotary || rotate_queries(r, spread) == 0) && attend(r, a.scores, a.lse, a.o) == 0;
     memcpy(want, r->scores ? a.scores : a.o, r->o.count * sizeof *want);
     memcpy(lse, a.lse, rows * sizeof *lse);
-    passed = passed && measure(r, &a) == 0;
+    passed = passed && measure(r, &a) == 0 && (!rotary || measure_rotation(r, spread, &a) == 0);
+    if (cosine)
+        measure_cosines(r, &a);
     memcpy(a.lse, lse, rows * sizeof *lse);
     for (uint64_t i = 0; passed && r->scores && i < r->o.count; i++) {
         bound[i] = logit_bound(r, a.sizes[i]);
@@ -602,6 +416,7 @@ static bool compare(harness *h, relative_run *r, const char *text)
     free(want);
     free(bound);
     free(lse);
+    free(spread);
     return passed;
 }
 

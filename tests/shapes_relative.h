@@ -25,6 +25,9 @@ typedef enum relative_family {
     RELATIVE_DEBERTA,       /* A and C, span 4 */
     RELATIVE_DEBERTA_LOG,   /* 8 buckets up to 20 */
     RELATIVE_DEBERTA_PAPER, /* C's row is that of the exchanged pair */
+    RELATIVE_SWIN,          /* a window of 3 x 2: 6 rows and keys */
+    RELATIVE_SWIN_V2,
+    RELATIVE_ROTARY, /* Q is rotated when it is loaded */
     RELATIVE_FAMILIES,
 } relative_family;
 

@@ -1,212 +1,13 @@
 /* PROJECT: tables made from embeddings, against sums in double; the chain that makes
  * Transformer-XL's tables; and what must be refused. Swin V2's network: test_continuous_bias.c. */
-#include "harness.h"
+#include "shapes_project.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define EPSILON 5.9604644775390625e-8 /* 2^-24: one rounding of a float */
-
-typedef struct project_shape {
-    uint32_t rows;
-    uint32_t heads;
-    uint32_t head_dim;
-    uint32_t channels;
-    uint32_t q_length; /* 0: all rows */
-    bool in_out;       /* weight_layout */
-    bool offset;       /* OFFSET is there */
-    bool fold;         /* TABLE_SCALAR and what it is made of */
-    rhumb_dtype x_dtype;
-    rhumb_dtype weight_dtype;
-    rhumb_dtype offset_dtype; /* and of the biases of the fold */
-    rhumb_dtype y_dtype;
-    harness_layout x_layout;
-    harness_layout weight_layout;
-    harness_layout y_layout;
-} project_shape;
-
-typedef struct project_run {
-    harness_tensor x, weight, offset, y, u, w, scalar;
-    gpu_operation op;
-} project_run;
-
-static void describe(const project_shape *s, char *text, size_t size)
-{
-    snprintf(text, size, "%u x %u -> H%u D%u, W %s%s%s, %s %s %s -> %s, %u rows", s->rows,
-             s->channels, s->heads, s->head_dim, s->in_out ? "[K, H, D]" : "[H, D, K]",
-             s->offset ? ", b" : "", s->fold ? ", fold" : "", harness_dtype_name(s->x_dtype),
-             harness_dtype_name(s->weight_dtype), harness_dtype_name(s->offset_dtype),
-             harness_dtype_name(s->y_dtype), s->q_length != 0 ? s->q_length : s->rows);
-}
-
-static void make_vector(const project_shape *s, project_run *run, harness_random *r,
-                        rhumb_view_id id, harness_tensor *t)
-{
-    harness_make_tensor(t, s->offset_dtype, 1, 1, s->heads, s->head_dim, (harness_layout){0});
-    harness_fill_normal(t, r);
-    (void)harness_add(&run->op, id, t, false);
-}
-
-static void make_run(project_run *run, const project_shape *s)
-{
-    harness_random r = {.state = 3 + s->channels + 5 * s->rows};
-    memset(run, 0, sizeof *run);
-    gpu_init_operation(&run->op, RHUMB_OP_PROJECT);
-    run->op.info.heads = s->heads;
-    run->op.info.head_dim = s->head_dim;
-    run->op.info.value_dim = s->channels;
-    run->op.info.max_q_length = s->rows;
-    run->op.info.weight_layout = s->in_out ? RHUMB_WEIGHT_IN_OUT : RHUMB_WEIGHT_OUT_IN;
-    run->op.dispatch.q_length = s->q_length != 0 ? (int32_t)s->q_length : RHUMB_UNSET;
-    harness_make_tensor(&run->x, s->x_dtype, 1, 1, s->rows, s->channels, s->x_layout);
-    if (s->in_out) {
-        harness_make_tensor(&run->weight, s->weight_dtype, 1, s->channels, s->heads, s->head_dim,
-                            s->weight_layout);
-    } else {
-        harness_make_tensor(&run->weight, s->weight_dtype, 1, s->heads, s->head_dim, s->channels,
-                            s->weight_layout);
-    }
-    harness_make_tensor(&run->y, s->y_dtype, 1, s->heads, s->rows, s->head_dim, s->y_layout);
-    harness_fill_normal(&run->x, &r);
-    harness_fill_normal(&run->weight, &r);
-    (void)harness_add(&run->op, RHUMB_VIEW_X, &run->x, false);
-    (void)harness_add(&run->op, RHUMB_VIEW_WEIGHT, &run->weight, false);
-    (void)harness_add(&run->op, RHUMB_VIEW_Y, &run->y, true);
-    if (s->offset) {
-        make_vector(s, run, &r, RHUMB_VIEW_OFFSET, &run->offset);
-    }
-    if (s->fold) {
-        make_vector(s, run, &r, RHUMB_VIEW_CONTENT_BIAS, &run->u);
-        make_vector(s, run, &r, RHUMB_VIEW_POSITION_BIAS, &run->w);
-        harness_make_tensor(&run->scalar, RHUMB_F32, 1, 1, s->rows, s->heads,
-                            (harness_layout){.row_pad = 1, .offset = 2});
-        (void)harness_add(&run->op, RHUMB_VIEW_TABLE_SCALAR, &run->scalar, true);
-    }
-}
-
-static void free_run(project_run *run)
-{
-    harness_free_tensor(&run->x);
-    harness_free_tensor(&run->weight);
-    harness_free_tensor(&run->offset);
-    harness_free_tensor(&run->y);
-    harness_free_tensor(&run->u);
-    harness_free_tensor(&run->w);
-    harness_free_tensor(&run->scalar);
-}
-
-static bool run_device(harness *h, project_run *run, const char *text)
-{
-    h->cases++;
-    if (harness_run(h, &run->op) != RHUMB_OK) {
-        return harness_fail(h, "project: %s: %s", text, run->op.message);
-    }
-    harness_load(&run->y);
-    if (run->scalar.count != 0) {
-        harness_load(&run->scalar);
-    }
-    return true;
-}
-
-/* ------------------------------------------------------------------------------------------------
- * Against sums in double. A sum of n products has at most n roundings of products and n of sums, in
- * any order.
- */
-static void expect_y(const project_shape *s, const project_run *run, double *want, double *bound)
-{
-    const double roundings = (s->channels + 1.0) * EPSILON;
-    for (uint64_t i = 0; i < run->y.count; i++) {
-        uint64_t c = i % s->head_dim, row = i / s->head_dim % s->rows;
-        uint64_t h = i / s->head_dim / s->rows;
-        double size;
-        want[i] = s->offset ? run->offset.values[h * s->head_dim + c] : 0.0;
-        size = fabs(want[i]);
-        for (uint64_t k = 0; k < s->channels; k++) {
-            uint64_t at = s->in_out ? harness_index(&run->weight, 0, k, h, c)
-                                    : harness_index(&run->weight, 0, h, c, k);
-            double product = run->x.values[row * s->channels + k] * run->weight.values[at];
-            want[i] += product;
-            size += fabs(product);
-        }
-        bound[i] = roundings * size;
-        bound[i] += harness_rounding(s->y_dtype, fabs(want[i]) + bound[i]);
-    }
-}
-
-/* From what the device has stored in Y. */
-static void expect_scalar(const project_shape *s, const project_run *run, double *want,
-                          double *bound)
-{
-    for (uint64_t i = 0; i < run->scalar.count; i++) {
-        uint64_t h = i % s->heads, row = i / s->heads;
-        double size = 0.0;
-        for (uint64_t c = 0; c < s->head_dim; c++) {
-            double product =
-                (run->w.values[h * s->head_dim + c] - run->u.values[h * s->head_dim + c]) *
-                run->y.values[harness_index(&run->y, 0, h, row, c)];
-            want[i] += product;
-            size += fabs(product);
-        }
-        bound[i] = (s->head_dim + 2.0) * EPSILON * size;
-    }
-}
-
-/* Rows beyond q_length hold the canary still. */
-static void check_rest(harness *h, const harness_tensor *t, const bool *beyond, const char *text)
-{
-    harness_tensor blank = *t;
-    blank.memory = harness_alloc(t->bytes, 1);
-    gpu_fill_canary(blank.memory, 0, t->bytes);
-    for (uint64_t i = 0; i < t->count; i++) {
-        uint64_t at = harness_byte(t, i);
-        if (beyond[i] &&
-            memcmp(t->memory + at, blank.memory + at, harness_dtype_size(t->dtype)) != 0) {
-            harness_fail(h, "project: %s: element %llu lies beyond q_length and was written", text,
-                         (unsigned long long)i);
-            break;
-        }
-    }
-    free(blank.memory);
-}
-
-static void compare(harness *h, const project_shape *s, const project_run *run,
-                    const harness_tensor *t, const char *text,
-                    void (*expect)(const project_shape *, const project_run *, double *, double *))
-{
-    double *want = harness_alloc(t->count, sizeof *want);
-    double *bound = harness_alloc(t->count, sizeof *bound);
-    bool *beyond = harness_alloc(t->count, sizeof *beyond);
-    uint32_t length = s->q_length != 0 ? s->q_length : s->rows;
-    expect(s, run, want, bound);
-    for (uint64_t i = 0; i < t->count; i++) {
-        beyond[i] = i / t->shape[3] % t->shape[2] >= length;
-    }
-    if (harness_compare(h, "project", text, t, want, bound, beyond)) {
-        check_rest(h, t, beyond, text);
-    }
-    free(want);
-    free(bound);
-    free(beyond);
-}
-
-static void run_shape(harness *h, const project_shape *s)
-{
-    char text[192];
-    project_run run;
-    describe(s, text, sizeof text);
-    make_run(&run, s);
-    if (run_device(h, &run, text)) {
-        compare(h, s, &run, &run.y, text, expect_y);
-        if (s->fold) {
-            compare(h, s, &run, &run.scalar, text, expect_scalar);
-        }
-    }
-    free_run(&run);
-}
 
 #define ROWS .rows
 #define HEADS .heads
@@ -281,7 +82,7 @@ static void check_published_logits(harness *h)
     static const double want[2][3] = {{3.005204, 1.944544, 0}, {4.596194, -1.237437, 3.712311}};
     const project_shape s = {ROWS = 3, HEADS = 1, DIM = 2, CHANNELS = 2, FOLD};
     project_run run;
-    make_run(&run, &s);
+    shape_make_project(&run, &s);
     memcpy(run.x.values, rows, sizeof rows);
     memcpy(run.weight.values, identity, sizeof identity);
     memcpy(run.u.values, u, sizeof u);
@@ -290,7 +91,7 @@ static void check_published_logits(harness *h)
     harness_store(&run.weight);
     harness_store(&run.u);
     harness_store(&run.w);
-    if (run_device(h, &run, "field test")) {
+    if (shape_project_on_device(h, &run, "field test")) {
         for (uint32_t a = 0; a < 2; a++) {
             for (uint32_t j = 0; j <= a + 1; j++) {
                 uint32_t distance = a + 1 - j;
@@ -306,7 +107,7 @@ static void check_published_logits(harness *h)
             }
         }
     }
-    free_run(&run);
+    shape_free_project(&run);
 }
 
 /* Sines, then cosines, of distances 0 to rows - 1. */
@@ -327,9 +128,9 @@ static void check_chain(harness *h)
 {
     const project_shape s = {ROWS = 37, HEADS = 3, DIM = 41, CHANNELS = 410, FOLD};
     project_run run;
-    make_run(&run, &s);
+    shape_make_project(&run, &s);
     store_sinusoids(&run.x);
-    if (run_device(h, &run, "sinusoids")) {
+    if (shape_project_on_device(h, &run, "sinusoids")) {
         for (uint32_t i = 0; i < s.rows * s.heads; i++) {
             uint32_t row = i / s.heads, head = i % s.heads;
             double got = run.scalar.values[i], want = 0.0, bound = 0.0;
@@ -354,7 +155,7 @@ static void check_chain(harness *h)
             }
         }
     }
-    free_run(&run);
+    shape_free_project(&run);
 }
 
 static void run_profile(harness_profile profile)
@@ -362,7 +163,7 @@ static void run_profile(harness_profile profile)
     harness h;
     harness_open(&h, profile);
     for (size_t i = 0; i < COUNT(table); i++) {
-        run_shape(&h, &table[i]);
+        shape_run_project(&h, &table[i]);
     }
     check_published_logits(&h);
     check_chain(&h);
@@ -484,14 +285,14 @@ Test(project, bad_input_is_refused_with_its_numbers_and_writes_nothing)
     swin.window[0] = swin.window[1] = 3;
     rhumb_init_alibi(&alibi);
     harness_open(&h, HARNESS_LAVAPIPE);
-    run_shape(&h, &good);
+    shape_run_project(&h, &good);
     for (size_t i = 0; i < COUNT(bad_projections); i++) {
         project_run run;
-        make_run(&run, &good);
+        shape_make_project(&run, &good);
         const attempt *a = &bad_projections[i];
         a->change(&run.op, &swin);
         harness_expect_refused(&h, &run.op, a->name, a->code, a->start, a->found, &run.y);
-        free_run(&run);
+        shape_free_project(&run);
     }
     harness_close(&h);
 }

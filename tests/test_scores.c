@@ -23,6 +23,12 @@
         .family = (f), .heads = 2, .q_rows = 1, .k_rows = 1, .head_dim = 8                         \
     }
 
+/* Rows and keys are the tokens of a window. */
+#define TOKENS_OF(f)                                                                                  \
+    {                                                                                              \
+        .family = (f), .batch = 3, .heads = 3, .q_rows = 6, .k_rows = 6, .head_dim = 7             \
+    }
+
 static const relative_shape schemes[] = {
     EACH(RELATIVE_PLAIN),         EACH(RELATIVE_SHAW),       EACH(RELATIVE_SHAW_MIRRORED),
     EACH(RELATIVE_MUSIC),         EACH(RELATIVE_MUSIC_BOTH), EACH(RELATIVE_T5),
@@ -31,6 +37,9 @@ static const relative_shape schemes[] = {
     EACH(RELATIVE_XL_CLAMP),      EACH(RELATIVE_XL_FOLDED),  EACH(RELATIVE_XL_LEARNED),
     EACH(RELATIVE_XLNET),         EACH(RELATIVE_DEBERTA),    EACH(RELATIVE_DEBERTA_LOG),
     EACH(RELATIVE_DEBERTA_PAPER),
+    TOKENS_OF(RELATIVE_SWIN),        TOKENS_OF(RELATIVE_SWIN_V2),
+    {.family = RELATIVE_ROTARY, .batch = 2, .heads = 3, .q_rows = 13, .k_rows = 31, .head_dim = 18},
+    {.family = RELATIVE_ROTARY, .heads = 2, .q_rows = 1, .k_rows = 1, .head_dim = 2},
 };
 
 /* Shapes and formats on schemes that between them have every view. */

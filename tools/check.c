@@ -1,5 +1,6 @@
 #include "cases.h"
 #include "check_operations.h"
+#include "check_precision.h"
 #include "command_line.h"
 #include "commands.h"
 #include "describe_model.h"
@@ -12,12 +13,17 @@
 #define MAX_REASONS 64u
 
 static const char usage[] =
-    "usage: rhumb check [--all] [--device INDEX|NAME|UUID] [--floor] [--validation] [--json]\n"
+    "usage: rhumb check [--all|--quick] [--op NAME] [--table] [--device INDEX|NAME|UUID]\n"
+    "                   [--floor] [--validation] [--json]\n"
     "       rhumb check --cases PATH... [--reference] [--device ...] [--floor] [--json]\n"
     "       rhumb check --configs FOLDER [--json]\n\n"
     "Without --cases and --configs: rotate and attention, each dtype and variant, on the best device\n"
     "against the double-precision reference, as a table. All other operations: --cases.\n\n"
     "  --all        every combination of shape, dtype and variant\n"
+    "  --quick      rotation, and attention in one kernel, alone\n"
+    "  --op         this operation alone: rotate, attention, encode, resize, bias, scores or\n"
+    "               project\n"
+    "  --table      the errors by operation, scheme and dtype, as Markdown\n"
     "  --cases      golden-case files, or folders of them, on reference and device\n"
     "  --configs    every NAME.json of a folder against NAME.expected.json\n"
     "  --device     an index, or part of a name or UUID (rhumb devices lists them)\n"
@@ -35,12 +41,14 @@ typedef struct reason {
 
 typedef struct report {
     bool json;
-    cJSON *list;            /* of results */
+    bool table;  /* of errors alone */
+    cJSON *list; /* of results */
     reason reasons[MAX_REASONS];
     unsigned reason_count;
-    unsigned reasons_lost;  /* skips beyond MAX_REASONS different reasons */
+    unsigned reasons_lost; /* skips beyond MAX_REASONS different reasons */
     cases_count count;
     unsigned skipped;
+    precision *precision; /* of operations */
 } report;
 
 static void add_reason(report *r, const char *text)
@@ -105,7 +113,7 @@ static void print_row(const check_result *c)
     char time[32];
 
     command_time_text(c->ns, time, sizeof time);
-    printf("%-6s %-9s %-4s %-7s %-41s %9.2e %9.2e %10s%s %s\n", c->scheme, c->op, c->dtype,
+    printf("%-17s %-9s %-4s %-7s %-48s %9.2e %9.2e %10s%s %s\n", c->scheme, c->op, c->dtype,
            c->variant, c->shape, c->error, c->bound, c->ns > 0.0 ? time : "-",
            c->host_clock ? "*" : " ", c->pass ? "pass" : "FAIL");
     if (!c->pass)
@@ -142,28 +150,49 @@ static void each_operation(void *user, const char *next, const check_result *res
         r->count.passed++;
     else
         r->count.failed++;
+    if (!precision_add(r->precision, result))
+        r->count.failed++; /* a table that is not whole */
     if (r->json)
         put_row(r->list, result);
-    else
+    else if (!r->table)
         print_row(result);
+    else if (!result->pass)
+        fprintf(stderr, "rhumb check: %s %s %s, %s: %s\n", result->op, result->scheme,
+                result->dtype, result->shape, result->message);
     fflush(stdout);
 }
 
-static void print_table_head(const gpu *g)
+static void print_device(const gpu *g)
 {
-    printf("device: %s (%s)\n\n", g->properties.deviceName,
-           gpu_device_type_name(g->properties.deviceType));
-    printf("%-6s %-9s %-4s %-7s %-41s %9s %9s %10s\n", "scheme", "op", "type", "variant", "shape",
+    printf("device: %s (%s), %s %s\n\n", g->properties.deviceName,
+           gpu_device_type_name(g->properties.deviceType), g->driver, g->driver_info);
+}
+
+static void print_row_head(void)
+{
+    printf("%-17s %-9s %-4s %-7s %-48s %9s %9s %10s\n", "scheme", "op", "type", "variant", "shape",
            "max error", "bound", "GPU time");
 }
 
-static int check_device(const gpu_options *options, bool all, bool json)
+static void count_messages(const gpu *g, report *r)
+{
+    const uint32_t messages = atomic_load(&g->validation_count);
+
+    if (messages == 0)
+        return;
+    fprintf(stderr, "rhumb check: %u validation messages, the first: %s\n", messages,
+            g->validation_first);
+    r->count.failed++;
+}
+
+static int check_device(const gpu_options *options, const check_choice *choice, bool table,
+                        bool json)
 {
     char error[GPU_MESSAGE_SIZE] = "";
-    report r = {.json = json};
+    precision found = {.count = 0};
+    report r = {.json = json, .table = table, .precision = &found};
     cJSON *root = NULL;
     uint32_t count = 0;
-    uint32_t messages;
     gpu *g = NULL;
 
     if (command_open_device(options, &g, error, sizeof error) != RHUMB_OK)
@@ -173,18 +202,19 @@ static int check_device(const gpu_options *options, bool all, bool json)
         r.list = cJSON_CreateArray();
         json_put_device(cJSON_AddObjectToObject(root, "device"), g);
     } else {
-        print_table_head(g);
+        print_device(g);
+        if (!table)
+            print_row_head();
     }
-    check_operations(g, all, each_operation, &r, &count);
+    check_operations(g, choice, each_operation, &r, &count);
     command_progress(NULL);
-    if (!json && g->queries == VK_NULL_HANDLE)
+    if (json)
+        cJSON_AddItemToObject(root, "summary", precision_json(&found, g->properties.deviceName));
+    else if (table)
+        precision_print(&found);
+    else if (g->queries == VK_NULL_HANDLE)
         printf("* by the host's clock: this queue has no timestamps\n");
-    messages = atomic_load(&g->validation_count);
-    if (messages != 0) {
-        fprintf(stderr, "rhumb check: %u validation messages, the first: %s\n", messages,
-                g->validation_first);
-        r.count.failed++;
-    }
+    count_messages(g, &r);
     gpu_close(g);
     if (!json)
         putchar('\n');
@@ -271,11 +301,8 @@ static int check_cases(const gpu_options *options, bool reference_only, bool jso
         fprintf(stderr, "rhumb check: %s\n", problem.line);
         r.count.failed++;
     }
-    if (g != NULL && atomic_load(&g->validation_count) != 0) {
-        fprintf(stderr, "rhumb check: %u validation messages, the first: %s\n",
-                atomic_load(&g->validation_count), g->validation_first);
-        r.count.failed++;
-    }
+    if (g != NULL)
+        count_messages(g, &r);
     gpu_close(g);
     return finish(&r, root, "cases");
 }
@@ -345,7 +372,8 @@ typedef struct arguments {
     const char *configs;
     char **paths; /* of --cases; as many as argc at most */
     uint32_t path_count;
-    bool all, json, floor, reference, help;
+    check_choice choice;
+    bool table, json, floor, reference, help;
 } arguments;
 
 static bool take_path(command_line *line, arguments *a)
@@ -365,6 +393,20 @@ static bool take_path(command_line *line, arguments *a)
     return true;
 }
 
+static bool of_operations(const arguments *a)
+{
+    return a->choice.all || a->choice.quick || a->choice.op != NULL || a->table;
+}
+
+static bool is_operation(const char *name)
+{
+    for (rhumb_op op = RHUMB_OP_ROTATE; op <= RHUMB_OP_PROJECT; op++) {
+        if (strcmp(name, command_op_name(op)) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void read_arguments(int argc, char **argv, command_line *line, arguments *a)
 {
     gpu_init_options(&a->options);
@@ -373,7 +415,10 @@ static void read_arguments(int argc, char **argv, command_line *line, arguments 
         if (!command_line_device(line, &a->options) &&
             !command_line_flag(line, "--json", &a->json) &&
             !command_line_flag(line, "--floor", &a->floor) &&
-            !command_line_flag(line, "--all", &a->all) &&
+            !command_line_flag(line, "--all", &a->choice.all) &&
+            !command_line_flag(line, "--quick", &a->choice.quick) &&
+            !command_line_flag(line, "--table", &a->table) &&
+            !command_line_text(line, "--op", &a->choice.op) &&
             !command_line_flag(line, "--reference", &a->reference) &&
             !command_line_flag(line, "--help", &a->help) &&
             !command_line_text(line, "--configs", &a->configs) && !take_path(line, a))
@@ -383,8 +428,16 @@ static void read_arguments(int argc, char **argv, command_line *line, arguments 
         return;
     if (a->configs != NULL && a->path_count != 0)
         snprintf(line->error, sizeof line->error, "either --cases or --configs, not both");
-    else if (a->all && (a->configs != NULL || a->path_count != 0))
-        snprintf(line->error, sizeof line->error, "--all goes with the table of operations");
+    else if (of_operations(a) && (a->configs != NULL || a->path_count != 0))
+        snprintf(line->error, sizeof line->error,
+                 "--all, --quick, --op and --table go with the table of operations");
+    else if (a->choice.all && a->choice.quick)
+        snprintf(line->error, sizeof line->error, "either --all or --quick, not both");
+    else if (a->table && a->json)
+        snprintf(line->error, sizeof line->error, "--json has the table in it: \"summary\"");
+    else if (a->choice.op != NULL && !is_operation(a->choice.op))
+        snprintf(line->error, sizeof line->error, "--op: unknown operation \"%.40s\"",
+                 a->choice.op);
     else if (a->reference && a->path_count == 0)
         snprintf(line->error, sizeof line->error, "--reference goes with --cases");
 }
@@ -399,7 +452,7 @@ static int run_check(const arguments *a)
         return check_configs(a->configs, a->json);
     if (a->path_count != 0)
         return check_cases(&a->options, a->reference, a->json, a->paths, a->path_count);
-    return check_device(&a->options, a->all, a->json);
+    return check_device(&a->options, &a->choice, a->table, a->json);
 }
 
 int rhumb_command_check(int argc, char **argv)

@@ -1,5 +1,6 @@
 #include "check_operations.h"
 
+#include "check_rows.h"
 #include "check_shapes.h"
 #include "command_line.h"
 #include "tensors.h"
@@ -11,6 +12,11 @@
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 #define MAX_BATCH 2u
 #define MAX_AXES 4u
+/* Timed runs of a row, and how long they may take together. */
+#define REPEATS 5u
+#define BUDGET_NS 5e7
+
+static const rhumb_dtype dtypes[] = {RHUMB_F32, RHUMB_F16, RHUMB_BF16};
 
 /* Host arrays of one run. Elements of 2 or 4 bytes, and their exact doubles. */
 typedef struct workspace {
@@ -115,8 +121,7 @@ static void fill_positions(const check_shape *s, const sizes *z, uint32_t axes, 
             k[j] = (int32_t)((j + 17u * (b + 1)) % z->k_rows + 100u * b);
     }
     for (uint32_t i = 0; i < axes * rows; i++)
-        w->positions_q[i] =
-            position_of(s, z, i / rows, i % rows / s->q_rows, i % s->q_rows);
+        w->positions_q[i] = position_of(s, z, i / rows, i % rows / s->q_rows, i % s->q_rows);
 }
 
 static void fill_lengths(const check_shape *s, const sizes *z, workspace *w)
@@ -202,6 +207,7 @@ static void add_attention_tensors(const check_shape *s, const sizes *z, rhumb_dt
 static void keep_worst(check_result *result, const verify_result *v)
 {
     result->pass = result->pass && v->pass;
+    result->largest = v->largest > result->largest ? v->largest : result->largest;
     if (result->bound > 0.0 && v->error / v->bound <= result->error / result->bound)
         return;
     result->error = v->error;
@@ -297,8 +303,8 @@ static void prepare(const check_shape *s, const sizes *z, rhumb_dtype dtype, rhu
         add_attention_tensors(s, z, dtype, axes, w, op);
     }
     op->new_length = s->length;
-    op->repeats = 5;
-    op->budget_ns = 5e7;
+    op->repeats = REPEATS;
+    op->budget_ns = BUDGET_NS;
 }
 
 static void run_prepared(gpu *g, const check_shape *s, const sizes *z, rhumb_dtype dtype,
@@ -332,6 +338,7 @@ typedef struct run {
     void *user;
     uint32_t count;
     uint32_t failed;
+    harness shared; /* of the rows of check_rows.h */
 } run;
 
 /* One row of the table. Returns the variant that ran; a named one that does not fit is no row. */
@@ -374,25 +381,86 @@ static rhumb_variant run_row(run *r, const check_shape *s, rhumb_dtype dtype, rh
     return op.properties.variant;
 }
 
-uint32_t check_operations(gpu *g, bool all, check_operation_fn each, void *user, uint32_t *count)
+/* What the last row left; plans stay, so that their pipelines are shared. */
+static void forget_row(harness *h)
 {
-    static const rhumb_dtype dtypes[] = {RHUMB_F32, RHUMB_F16, RHUMB_BF16};
+    h->cases = h->failures = 0;
+    h->largest_error = h->closest_error = h->closest_bound = 0.0;
+    h->variant = RHUMB_VARIANT_AUTO;
+    h->ns = 0.0;
+    h->first_failure[0] = '\0';
+}
+
+/* A row of check_rows.h. */
+static void run_shared_row(run *r, const check_row *row, rhumb_dtype dtype)
+{
+    harness *h = &r->shared;
+    check_result result = {
+        .scheme = row->scheme,
+        .op = command_op_name(row->op),
+        .dtype = command_dtype_name(dtype),
+        .shape = row->name,
+    };
+
+    r->each(r->user, row->name, NULL);
+    forget_row(h);
+    row->run(h, row->shape, dtype);
+    result.variant = command_variant_name(h->variant);
+    result.error = h->closest_error;
+    result.bound = h->closest_bound;
+    result.largest = h->largest_error;
+    result.ns = h->ns;
+    result.host_clock = h->host_clock;
+    result.pass = h->cases != 0 && h->failures == 0;
+    snprintf(result.message, sizeof result.message, "%s", h->first_failure);
+    r->count++;
+    r->failed += !result.pass;
+    r->each(r->user, row->name, &result);
+}
+
+static bool chosen(const check_choice *choice, rhumb_op op)
+{
+    return choice->op == NULL || strcmp(choice->op, command_op_name(op)) == 0;
+}
+
+static void run_shape(run *r, const check_shape *s, bool all)
+{
     static const rhumb_variant variants[] = {RHUMB_VARIANT_GENERIC, RHUMB_VARIANT_TILE,
                                              RHUMB_VARIANT_DECODE};
-    run r = {.g = g, .each = each, .user = user};
 
-    for (size_t i = 0; i < check_shape_count; i++) {
-        for (size_t j = 0; j < COUNT(dtypes); j++) {
-            rhumb_variant chosen;
-            if (j != 0 && !check_shapes[i].dtypes && !all)
-                continue;
-            chosen = run_row(&r, &check_shapes[i], dtypes[j], RHUMB_VARIANT_AUTO);
-            for (size_t k = 0; k < COUNT(variants); k++) {
-                if (variants[k] != chosen && ((j == 0 && check_shapes[i].variants) || all))
-                    run_row(&r, &check_shapes[i], dtypes[j], variants[k]);
-            }
+    for (size_t j = 0; j < COUNT(dtypes); j++) {
+        rhumb_variant ran;
+        if (j != 0 && !s->dtypes && !all)
+            continue;
+        ran = run_row(r, s, dtypes[j], RHUMB_VARIANT_AUTO);
+        for (size_t k = 0; k < COUNT(variants); k++) {
+            if (variants[k] != ran && ((j == 0 && s->variants) || all))
+                run_row(r, s, dtypes[j], variants[k]);
         }
     }
+}
+
+uint32_t check_operations(gpu *g, const check_choice *choice, check_operation_fn each, void *user,
+                          uint32_t *count)
+{
+    run r = {
+        .g = g,
+        .each = each,
+        .user = user,
+        .shared = {.g = g, .quiet = true, .repeats = REPEATS, .budget_ns = BUDGET_NS},
+    };
+
+    for (size_t i = 0; i < check_shape_count; i++) {
+        if (chosen(choice, check_shapes[i].op))
+            run_shape(&r, &check_shapes[i], choice->all);
+    }
+    for (size_t i = 0; i < check_row_count && !choice->quick; i++) {
+        for (size_t j = 0; j < COUNT(dtypes) && chosen(choice, check_rows[i].op); j++)
+            run_shared_row(&r, &check_rows[i], dtypes[j]);
+    }
+    for (size_t i = 0; i < r.shared.plan_count; i++)
+        rhumb_destroy_plan(r.shared.plans[i]);
+    free(r.shared.plans);
     *count = r.count;
     return r.failed;
 }

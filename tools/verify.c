@@ -107,6 +107,7 @@ void verify_compare(rhumb_dtype dtype, const void *elements, const double *want,
             error = isnan(got) && isnan(want[i]) ? 0.0 : INFINITY;
         if (error > bound)
             result->pass = false;
+        result->largest = fmax(result->largest, error);
         if (error / bound <= worst)
             continue;
         worst = error / bound;

@@ -37,6 +37,7 @@ double verify_bound(rhumb_dtype dtype, double want, double scale);
 typedef struct verify_result {
     double error; /* of the element that comes closest to its bound, or is farthest beyond */
     double bound; /* of that element */
+    double largest; /* error of any element */
     double got;
     double want;
     uint64_t index;
