@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 static const char usage[] =
-    "usage: rhumb bench [--only PATTERN] [--rounds N] [--json] [--device D] [--validation]\n"
+    "usage: rhumb bench [--only PATTERN] [--rounds N] [--host-clock] [--json]\n"
+    "                   [--device D] [--validation]\n"
     "       rhumb bench --list [--only PATTERN]\n\n"
     "Measures operations beside what the device does at most: a copy, a read, multiply-adds. Rows\n"
     "of a group take turns, so that whatever else the machine does hits all of them; what counts\n"

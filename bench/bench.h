@@ -19,6 +19,23 @@ typedef enum bench_role {
     BENCH_COMPUTE,   /* likewise FLOPs per second */
 } bench_role;
 
+/* Terms of a relative scheme in attention. */
+typedef enum bench_scheme {
+    BENCH_NONE = 0,
+    BENCH_ALIBI,
+    BENCH_T5,
+    BENCH_SHAW,        /* `reach` on both sides */
+    BENCH_SHAW_VALUES, /* with the value-side table */
+    BENCH_MUSIC,
+    BENCH_MUSIC_VALUES,
+    BENCH_TRANSFORMER_XL, /* folded: TABLE_SCALAR beside QUERY_TABLE */
+    BENCH_XLNET,
+    BENCH_XLNET_SEGMENTS,
+    BENCH_C2P, /* DeBERTa v3: 256 buckets of 512 */
+    BENCH_P2C,
+    BENCH_C2P_P2C,
+} bench_scheme;
+
 /* Limits: `bytes` of each stream, `invocations` of a work group (0: 128, as rhumb's kernels; as
  * many as the device has where those are fewer). Operations: the rest, a batch of one. */
 typedef struct bench_shape {
@@ -32,6 +49,9 @@ typedef struct bench_shape {
     rhumb_pairing pairing; /* rotate */
     bool in_place;         /* rotate */
     bool causal;           /* attention, the last row sees all keys */
+    bool unfused;          /* attention: SCORES, softmax, values */
+    bench_scheme scheme;   /* attention */
+    uint32_t reach;        /* of BENCH_SHAW */
 } bench_shape;
 
 /* A row on a device. `record` records one dispatch; barriers between dispatches are the caller's.
@@ -57,7 +77,7 @@ typedef struct bench_row {
 extern const bench_row bench_rows[]; /* rows of a group are neighbours */
 extern const uint32_t bench_row_count;
 
-#define BENCH_MAX_GROUP 8u /* rows */
+#define BENCH_MAX_GROUP 20u /* rows */
 
 /* Row makers: limits.c and operations.c. */
 rhumb_result bench_make_copy(gpu *g, const bench_row *row, bench_work *work);
@@ -68,6 +88,7 @@ rhumb_result bench_make_multiply_add(gpu *g, const bench_row *row, bench_work *w
 rhumb_result bench_make_empty(gpu *g, const bench_row *row, bench_work *work);
 rhumb_result bench_make_rotate(gpu *g, const bench_row *row, bench_work *work);
 rhumb_result bench_make_attention(gpu *g, const bench_row *row, bench_work *work);
+rhumb_result bench_make_terms(gpu *g, const bench_row *row, bench_work *work);
 
 /* "GROUP/NAME" and "H 32, L 4096, D 128, f32" into text; return text. */
 const char *bench_row_id(const bench_row *row, char *text, size_t size);

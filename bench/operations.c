@@ -4,7 +4,16 @@
 #include <stdlib.h>
 
 typedef struct operation {
-    rhumb_rope rope;
+    union {
+        rhumb_rope rope;
+        rhumb_alibi alibi;
+        rhumb_t5 t5;
+        rhumb_shaw shaw;
+        rhumb_music_transformer music;
+        rhumb_transformer_xl xl;
+        rhumb_xlnet xlnet;
+        rhumb_deberta deberta;
+    } scheme;
     gpu_operation op;
     gpu_prepared prepared;
 } operation;
@@ -97,9 +106,9 @@ rhumb_result bench_make_rotate(gpu *g, const bench_row *row, bench_work *work)
 
     if (o == NULL)
         return gpu_fail(g, RHUMB_ERROR_HOST_MEMORY, "no host memory");
-    rhumb_init_rope(&o->rope);
-    o->rope.pairing = s->pairing;
-    o->op.info.rotary = &o->rope;
+    rhumb_init_rope(&o->scheme.rope);
+    o->scheme.rope.pairing = s->pairing;
+    o->op.info.rotary = &o->scheme.rope;
     data = draw(s->dtype, elements);
     gpu_add_tensor(&o->op, RHUMB_VIEW_Q, s->dtype, 1, s->heads, s->q_rows, s->head_dim, data, NULL);
     if (!s->in_place)
@@ -142,6 +151,152 @@ rhumb_result bench_make_attention(gpu *g, const bench_row *row, bench_work *work
     work->bytes = 2.0 * s->heads * ((double)s->q_rows + k_rows) * d * (double)dtype_bytes(s->dtype);
     work->flops = 4.0 * s->heads * d * visible_pairs(s, k_rows);
     result = prepare(g, o, data, work);
+    free(data);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * Attention with the terms of a relative scheme
+ */
+static void choose_scheme(operation *o, const bench_shape *s)
+{
+    o->op.info.scheme = &o->scheme;
+    switch (s->scheme) {
+    case BENCH_NONE:
+        o->op.info.scheme = NULL;
+        break;
+    case BENCH_ALIBI:
+        rhumb_init_alibi(&o->scheme.alibi);
+        break;
+    case BENCH_T5:
+        rhumb_init_t5(&o->scheme.t5);
+        o->scheme.t5.bidirectional = !s->causal;
+        break;
+    case BENCH_SHAW:
+    case BENCH_SHAW_VALUES:
+        rhumb_init_shaw(&o->scheme.shaw);
+        o->scheme.shaw.clip_left = o->scheme.shaw.clip_right = s->reach;
+        break;
+    case BENCH_MUSIC:
+    case BENCH_MUSIC_VALUES:
+        rhumb_init_music_transformer(&o->scheme.music);
+        o->scheme.music.max_relative_position = s->q_rows;
+        o->scheme.music.bidirectional = !s->causal;
+        break;
+    case BENCH_TRANSFORMER_XL:
+        rhumb_init_transformer_xl(&o->scheme.xl);
+        o->scheme.xl.bidirectional = !s->causal;
+        o->scheme.xl.folded = 1;
+        break;
+    case BENCH_XLNET:
+    case BENCH_XLNET_SEGMENTS:
+        rhumb_init_xlnet(&o->scheme.xlnet);
+        o->scheme.xlnet.folded = 1;
+        break;
+    case BENCH_C2P:
+    case BENCH_P2C:
+    case BENCH_C2P_P2C:
+        rhumb_init_deberta(&o->scheme.deberta);
+        o->scheme.deberta.position_buckets = 256;
+        break;
+    }
+}
+
+/* Views of the scheme, as bits. */
+static uint32_t scheme_views(bench_scheme scheme)
+{
+    const uint32_t a = RHUMB_VIEW_BIT(RHUMB_VIEW_QUERY_TABLE);
+    const uint32_t c = RHUMB_VIEW_BIT(RHUMB_VIEW_KEY_TABLE);
+    const uint32_t v = RHUMB_VIEW_BIT(RHUMB_VIEW_VALUE_TABLE);
+    const uint32_t xl = a | RHUMB_VIEW_BIT(RHUMB_VIEW_CONTENT_BIAS) |
+                        RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE_SCALAR);
+    const uint32_t segments =
+        RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENT_BIAS) | RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENT_TABLE) |
+        RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENTS_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENTS_K);
+
+    switch (scheme) {
+    case BENCH_T5: return RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE);
+    case BENCH_SHAW:
+    case BENCH_MUSIC:
+    case BENCH_C2P: return a;
+    case BENCH_SHAW_VALUES:
+    case BENCH_MUSIC_VALUES: return a | v;
+    case BENCH_TRANSFORMER_XL:
+    case BENCH_XLNET: return xl;
+    case BENCH_XLNET_SEGMENTS: return xl | segments;
+    case BENCH_P2C: return c;
+    case BENCH_C2P_P2C: return a | c;
+    default: return 0;
+    }
+}
+
+static void add_scheme_tensors(operation *o, const bench_shape *s, uint32_t rows, const void *data)
+{
+    const uint32_t views = scheme_views(s->scheme), h = s->heads, d = s->head_dim;
+    const bool shared = s->scheme == BENCH_SHAW || s->scheme == BENCH_SHAW_VALUES;
+    const struct {
+        rhumb_view_id id;
+        uint64_t shape[4];
+    } tensors[] = {
+        {RHUMB_VIEW_TABLE, {1, 1, rows, h}},
+        {RHUMB_VIEW_QUERY_TABLE, {1, shared ? 1 : h, rows, d}},
+        {RHUMB_VIEW_KEY_TABLE, {1, h, rows, d}},
+        {RHUMB_VIEW_VALUE_TABLE, {1, shared ? 1 : h, rows, d}},
+        {RHUMB_VIEW_TABLE_SCALAR, {1, 1, rows, h}},
+        {RHUMB_VIEW_CONTENT_BIAS, {1, 1, h, d}},
+        {RHUMB_VIEW_SEGMENT_BIAS, {1, 1, h, d}},
+        {RHUMB_VIEW_SEGMENT_TABLE, {1, h, 2, d}},
+        {RHUMB_VIEW_SEGMENTS_Q, {1, 1, 1, s->q_rows}},
+        {RHUMB_VIEW_SEGMENTS_K, {1, 1, 1, s->q_rows}},
+    };
+
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        const uint64_t *n = tensors[i].shape;
+        const bool integer = (RHUMB_INTEGER_VIEWS >> tensors[i].id & 1u) != 0;
+        if ((views >> tensors[i].id & 1u) == 0)
+            continue;
+        gpu_tensor *t = gpu_add_tensor(&o->op, tensors[i].id, integer ? RHUMB_I32 : RHUMB_F32, n[0],
+                                       n[1], n[2], n[3], data, NULL);
+        if (n[1] == 1 && shared)
+            t->stride[1] = 0;
+    }
+}
+
+/* Counted as plain attention, so that a rate over the plain row's is its time over this one's. */
+rhumb_result bench_make_terms(gpu *g, const bench_row *row, bench_work *work)
+{
+    const bench_shape *s = &row->shape;
+    const uint32_t d = s->head_dim;
+    operation *o = allocate(RHUMB_OP_ATTENTION, s);
+    void *data;
+    rhumb_result result;
+
+    if (o == NULL)
+        return gpu_fail(g, RHUMB_ERROR_HOST_MEMORY, "no host memory");
+    choose_scheme(o, s);
+    o->op.info.scale = 0.125f;
+    o->op.dispatch.causal = s->causal;
+    if (s->unfused)
+        o->op.info.variant = RHUMB_VARIANT_UNFUSED;
+    data = draw(s->dtype, (uint64_t)s->heads * 2 * s->q_rows * d);
+    for (uint32_t id = RHUMB_VIEW_Q; id <= RHUMB_VIEW_O; id++)
+        gpu_add_tensor(&o->op, (rhumb_view_id)id, s->dtype, 1, s->heads, s->q_rows, d,
+                       id == RHUMB_VIEW_O ? NULL : data, NULL);
+    if (s->scheme != BENCH_NONE || s->unfused)
+        gpu_add_tensor(&o->op, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1,
+                       (uint64_t)s->heads * s->q_rows * s->q_rows, NULL, NULL);
+    /* how many rows the tables have is the plan's to say */
+    o->op.info.views = scheme_views(s->scheme);
+    result = gpu_query_operation(g, &o->op);
+    if (result == RHUMB_OK)
+        add_scheme_tensors(o, s, o->op.properties.table_rows, data);
+    work->bytes = 8.0 * s->heads * ((double)s->q_rows + s->q_rows) * d;
+    work->flops = 4.0 * s->heads * d * visible_pairs(s, s->q_rows);
+    if (result == RHUMB_OK) {
+        result = prepare(g, o, data, work);
+    } else {
+        free(o);
+    }
     free(data);
     return result;
 }

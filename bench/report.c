@@ -45,7 +45,7 @@ static const char *limit_name(const bench_result *results, uint32_t count, bench
     snprintf(text, size, "-");
     for (uint32_t i = 0; i < count; i++) {
         if (results[i].row->role == role && text[0] == '-')
-            snprintf(text, size, "of %.12s", role == BENCH_COMPUTE ? "peak" : results[i].row->name);
+            snprintf(text, size, "of %.12s", strcmp(results[i].row->name, "multiply-add") == 0 ? "peak" : results[i].row->name);
     }
     return text;
 }

@@ -11,6 +11,9 @@
 #define ROPE(type, rows, ...)                                                                      \
     {.heads = 32, .q_rows = (rows), .head_dim = 128, .dtype = (type), __VA_ARGS__}
 
+#define TERMS(term, ...)                                                                           \
+    {.heads = 8, .q_rows = 1024, .head_dim = 64, .scheme = term, __VA_ARGS__}
+
 /* A copy moves as many bytes as the rotations of its group. */
 #define ROTATE_GROUP(name, type, rows, mib)                                                        \
     {name, "copy", BENCH_BANDWIDTH, bench_make_copy, {.bytes = (mib)*MIB}},                        \
@@ -49,6 +52,48 @@ const bench_row bench_rows[] = {
      {.heads = 8, .q_rows = 512, .head_dim = 128}},
     {"attention-128-512", "causal", BENCH_OPERATION, bench_make_attention,
      {.heads = 8, .q_rows = 512, .head_dim = 128, .causal = true}},
+
+    /* Terms of relative schemes against the same kernel without: the plain row is the limit. */
+    {"terms-64-1024", "none", BENCH_COMPUTE, bench_make_terms, TERMS(BENCH_NONE, )},
+    {"terms-64-1024", "alibi", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_ALIBI, )},
+    {"terms-64-1024", "t5", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_T5, )},
+    {"terms-64-1024", "shaw-16", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW, .reach = 16)},
+    {"terms-64-1024", "shaw-64", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW, .reach = 64)},
+    {"terms-64-1024", "shaw-16-values", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW_VALUES, .reach = 16)},
+    {"terms-64-1024", "shaw-64-values", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW_VALUES, .reach = 64)},
+    {"terms-64-1024", "music", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_MUSIC, )},
+    {"terms-64-1024", "music-values", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_MUSIC_VALUES, )},
+    {"terms-64-1024", "transformer-xl", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_TRANSFORMER_XL, )},
+    {"terms-64-1024", "xlnet", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_XLNET, )},
+    {"terms-64-1024", "xlnet-segments", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_XLNET_SEGMENTS, )},
+    {"terms-64-1024", "deberta-c2p", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_C2P, )},
+    {"terms-64-1024", "deberta-p2c", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_P2C, )},
+    {"terms-64-1024", "deberta", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_C2P_P2C, )},
+    {"terms-causal-64-1024", "none", BENCH_COMPUTE, bench_make_terms, TERMS(BENCH_NONE, .causal = true)},
+    {"terms-causal-64-1024", "alibi", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_ALIBI, .causal = true)},
+    {"terms-causal-64-1024", "t5", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_T5, .causal = true)},
+    {"terms-causal-64-1024", "shaw-16", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW, .reach = 16, .causal = true)},
+    {"terms-causal-64-1024", "shaw-64", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW, .reach = 64, .causal = true)},
+    {"terms-causal-64-1024", "shaw-16-values", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW_VALUES, .reach = 16, .causal = true)},
+    {"terms-causal-64-1024", "shaw-64-values", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW_VALUES, .reach = 64, .causal = true)},
+    {"terms-causal-64-1024", "music", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_MUSIC, .causal = true)},
+    {"terms-causal-64-1024", "music-values", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_MUSIC_VALUES, .causal = true)},
+    {"terms-causal-64-1024", "transformer-xl", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_TRANSFORMER_XL, .causal = true)},
+    {"unfused-64-1024", "none", BENCH_COMPUTE, bench_make_terms, TERMS(BENCH_NONE, )},
+    {"unfused-64-1024", "alibi", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_ALIBI, .unfused = true)},
+    {"unfused-64-1024", "t5", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_T5, .unfused = true)},
+    {"unfused-64-1024", "shaw-16", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW, .reach = 16, .unfused = true)},
+    {"unfused-64-1024", "shaw-64", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW, .reach = 64, .unfused = true)},
+    {"unfused-64-1024", "shaw-16-values", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW_VALUES, .reach = 16, .unfused = true)},
+    {"unfused-64-1024", "shaw-64-values", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_SHAW_VALUES, .reach = 64, .unfused = true)},
+    {"unfused-64-1024", "music", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_MUSIC, .unfused = true)},
+    {"unfused-64-1024", "music-values", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_MUSIC_VALUES, .unfused = true)},
+    {"unfused-64-1024", "transformer-xl", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_TRANSFORMER_XL, .unfused = true)},
+    {"unfused-64-1024", "xlnet", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_XLNET, .unfused = true)},
+    {"unfused-64-1024", "xlnet-segments", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_XLNET_SEGMENTS, .unfused = true)},
+    {"unfused-64-1024", "deberta-c2p", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_C2P, .unfused = true)},
+    {"unfused-64-1024", "deberta-p2c", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_P2C, .unfused = true)},
+    {"unfused-64-1024", "deberta", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_C2P_P2C, .unfused = true)},
 
     /* A read moves as many bytes as K and V hold. */
     {"decode-64-4096", "read", BENCH_BANDWIDTH, bench_make_read, {.bytes = 16 * MIB}},

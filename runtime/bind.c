@@ -284,6 +284,10 @@ static rhumb_result fill_slots(rhumb_binder *b, rhumb_bindings *bindings)
                 continue;
             for (uint32_t d = 0; d < 3; d++)
                 bindings->block.view[id][d] = (uint32_t)v->stride[d];
+            if (v->view->address) {
+                bindings->block.address[id][0] = (uint32_t)(v->view->address + first);
+                bindings->block.address[id][1] = (uint32_t)((v->view->address + first) >> 32);
+            }
             bindings->block.view[id][3] = (uint32_t)((v->first - first) / v->size);
         }
     }
@@ -306,6 +310,14 @@ static bool rows_aligned(const rhumb_binder *b, const rhumb_bindings *bindings)
             for (uint32_t d = 0; d < 4; d++)
                 if (bindings->block.view[id][d] % 4)
                     return false;
+    return true;
+}
+
+static bool all_addressed(const rhumb_binder *b)
+{
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
+        if ((b->present & BIT(id)) && !rhumb_view_rules[id].integer && !b->placed[id].view->address)
+            return false;
     return true;
 }
 
@@ -386,21 +398,32 @@ static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
             RHUMB_TRY(check_distinct(b, id));
     RHUMB_TRY(check_pairs(b));
     RHUMB_TRY(fill_slots(b, bindings));
-    bool fast = b->plan->resolved.has_fast && rows_aligned(b, bindings);
-    if (!fast && b->plan->resolved.aligned_only)
+    const rhumb_resolved *r = &b->plan->resolved;
+    bool aligned = rows_aligned(b, bindings);
+    bool by_address = aligned && r->has_by_address && all_addressed(b);
+    bool fast = aligned && r->has_fast && !by_address;
+    if (r->address_only && !by_address)
+        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
+                          "%s: wanted an address for every view and rows at multiples of 4 elements "
+                          "for the broadcast form, found others",
+                          b->op);
+    if (!aligned && r->aligned_only)
         return rhumb_fail(
             context, RHUMB_ERROR_UNSUPPORTED,
             "%s: wanted rows that start at multiples of 4 elements, as the form for any alignment "
             "was wrong in the self-test, found others",
             b->op);
-    if (!fast && b->plan->resolved.has_fast)
+    if (!aligned && r->has_fast)
         rhumb_log(
             context, RHUMB_LOG_INFO,
             "%s: some row starts at no multiple of 4 elements: the form for any alignment is used",
             b->plan->name);
-    uint32_t index = fast ? RHUMB_FAST_ALIGNMENT : RHUMB_ANY_ALIGNMENT;
+    uint32_t index = by_address ? RHUMB_BY_ADDRESS
+                     : fast     ? RHUMB_FAST_ALIGNMENT
+                                : RHUMB_ANY_ALIGNMENT;
+    bindings->by_head = by_address;
     bindings->pipeline = b->plan->pipelines[index]->pipeline;
-    if (b->plan->resolved.has_second)
+    if (r->has_second && !by_address)
         bindings->second = b->plan->pipelines[RHUMB_SECOND_STAGE]->pipeline;
     bindings->rows_per_group = b->plan->resolved.rows_per_group[index];
     return create_set(bindings, b, info);

@@ -24,7 +24,7 @@ void rhumb_write_turns(long double frequency, uint32_t words[2])
     }
 }
 
-/* List 0 is that of new_length; LongRoPE's two lists are both there whatever the length. */
+/* List 0 is that of new_length; two lists that the length chooses from are both there. */
 static void write_frequencies(const rhumb_rotary *rotary, uint32_t new_length,
                               struct rhumb_constants_block *block)
 {
@@ -78,6 +78,8 @@ static void write_terms(const rhumb_terms *t, struct rhumb_constants_block *bloc
     block->base_future = t->base[1];
     block->step_past = t->step[0];
     block->step_future = t->step[1];
+    block->near_low = t->near_low;
+    block->near_high = t->near_high;
     block->exact = t->exact;
     block->edge_count = t->edge_count;
     block->term_flags = (t->flip_half ? TERM_FLAG_FLIP_HALF : 0) |

@@ -116,7 +116,8 @@ static rhumb_result load_functions(rhumb_context *context, const rhumb_hosted_in
     return RHUMB_OK;
 }
 
-static void read_limits(rhumb_context *context, const rhumb_limits *clamp)
+static void read_limits(rhumb_context *context, const rhumb_hosted_info *info,
+                        const rhumb_limits *clamp)
 {
     VkPhysicalDeviceSubgroupProperties subgroup = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
@@ -158,6 +159,7 @@ static void read_limits(rhumb_context *context, const rhumb_limits *clamp)
     }
     if (!l->subgroup_size)
         l->subgroup_operations = 0;
+    l->device_address = info->device_address && clamp->device_address;
 }
 
 static rhumb_result check_floor(const rhumb_context *context)
@@ -273,7 +275,7 @@ rhumb_result rhumb_create_hosted(const rhumb_hosted_info *given, rhumb_context *
 
     rhumb_result result = load_functions(context, &info);
     if (result == RHUMB_OK) {
-        read_limits(context, &clamp);
+        read_limits(context, &info, &clamp);
         result = check_floor(context);
     }
     if (result == RHUMB_OK) {

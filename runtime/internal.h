@@ -195,6 +195,8 @@ typedef struct rhumb_terms {
     uint32_t reach_past;             /* largest distances to the past and to the future that there */
     uint32_t reach_future;           /*   are rows for; a record that asks for more is refused.
                                         UINT32_MAX: any */
+    int32_t near_low;                /* rows are the same for all distances up to near_low, */
+    int32_t near_high;               /*   and for all from near_high on */
     bool flip_half;                  /* delta changes sign for the second half of the batch */
     bool key_mirrored;               /* KEY_TABLE's row is that of -delta */
     bool folded;                     /* QUERY_TABLE meets q + u, not q + w */
@@ -322,6 +324,7 @@ typedef enum rhumb_kernel {
     RHUMB_KERNEL_ATTENTION_TILE,
     RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,
     RHUMB_KERNEL_ATTENTION_DECODE,
+    RHUMB_KERNEL_ATTENTION_BROADCAST,
     RHUMB_KERNEL_ENCODE,
     RHUMB_KERNEL_RESIZE,
     RHUMB_KERNEL_PROJECT,
@@ -355,9 +358,10 @@ void rhumb_release_pipeline(rhumb_context *context, rhumb_pipeline *pipeline);
 void rhumb_write_fraction(long double part, uint32_t words[2]);
 /* The turns of a frequency modulo 1, as rhumb_write_fraction; negative ones in two's complement. */
 void rhumb_write_turns(long double frequency, uint32_t words[2]);
-#define RHUMB_PLAN_PIPELINES 3
+#define RHUMB_PLAN_PIPELINES 4
 #define RHUMB_ANY_ALIGNMENT 0   /* index of the pipeline for views of any alignment: always there */
 #define RHUMB_FAST_ALIGNMENT 1  /* index of the one that wants rows at multiples of four elements */
+#define RHUMB_BY_ADDRESS 3      /* index of the one that reads views by their addresses */
 #define RHUMB_SECOND_STAGE 2    /* index of the kernel that follows, where an operation has two */
 
 /* A plan's text after validation, before anything is compiled. */
@@ -375,6 +379,8 @@ typedef struct rhumb_resolved {
     rhumb_continuous continuous; /* PROJECT with a scheme that has one */
     bool has_fast; /* a pipeline of RHUMB_FAST_ALIGNMENT */
     bool has_second;
+    bool has_by_address;
+    bool address_only; /* no other pipeline: bindings without addresses are refused */
     rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];
     uint32_t rows_per_group[RHUMB_PLAN_PIPELINES];
     uint32_t rows_per_block; /* of a batch entry, that WORKSPACE has room for */
@@ -422,6 +428,7 @@ struct rhumb_bindings {
     VkPipeline pipeline;
     VkPipeline second; /* RHUMB_SECOND_STAGE, or VK_NULL_HANDLE */
     uint32_t rows_per_group;
+    bool by_head; /* attention: a work group has rows of one head, not of all that share K and V */
     uint32_t batch;
     uint32_t q_length; /* rows and keys of the views */
     uint32_t k_length;

@@ -54,7 +54,7 @@ static rhumb_result check_sizes(const rhumb_context *context, const rhumb_operat
     RHUMB_TRY(rhumb_check_range(context, op, "value_dim", i->value_dim, 1, o->max_head_dim));
     RHUMB_TRY(rhumb_check_range(context, op, "max_q_length", i->max_q_length, 1, RHUMB_MAX_LENGTH));
     RHUMB_TRY(rhumb_check_range(context, op, "max_k_length", i->max_k_length, 1, RHUMB_MAX_LENGTH));
-    if ((uint32_t)i->variant > RHUMB_VARIANT_UNFUSED)
+    if ((uint32_t)i->variant > RHUMB_VARIANT_BROADCAST)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: variant: wanted a rhumb_variant, found %d", op, (int)i->variant);
     if (!isfinite(i->scale) || (i->scale < RHUMB_SCALE_AUTO && fabsf(i->scale) > 1e38f))
@@ -87,7 +87,8 @@ static rhumb_result check_views(const rhumb_context *context, const rhumb_operat
             continue;
         if (integer ? i->dtype[id] != RHUMB_I32 : (uint32_t)i->dtype[id] > RHUMB_BF16)
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "%s: dtype of %s: wanted %s, found %s (%d)", op, rhumb_rule_of(o, id)->name,
+                              "%s: dtype of %s: wanted %s, found %s (%d)", op,
+                              rhumb_rule_of(o, id)->name,
                               integer ? "i32" : "f32, f16 or bf16", rhumb_dtype_name(i->dtype[id]),
                               (int)i->dtype[id]);
     }
@@ -256,7 +257,8 @@ static rhumb_result assign_slots(const rhumb_context *context, const rhumb_opera
             continue;
         if (i->slot[id] >= RHUMB_MAX_VIEWS)
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "%s: slot of %s: wanted 0 to %d, found %u", op, rhumb_rule_of(o, id)->name,
+                              "%s: slot of %s: wanted 0 to %d, found %u", op,
+                              rhumb_rule_of(o, id)->name,
                               RHUMB_MAX_VIEWS - 1, i->slot[id]);
         p->slot[id] = i->slot[id];
         used |= 1u << i->slot[id];
@@ -338,7 +340,7 @@ static rhumb_result resolve(const rhumb_context *context, const rhumb_plan_info 
     p->dst_access = VK_ACCESS_SHADER_WRITE_BIT;
     p->table_rows = r->terms.rows;
     p->table_zero = r->terms.zero;
-    p->pipeline_count = 1u + r->has_fast + r->has_second;
+    p->pipeline_count = (r->address_only ? 0u : 1u) + r->has_fast + r->has_second + r->has_by_address;
     o->count_cost(r);
     i->rotary = NULL; /* copied above; the caller's structs are not looked at again */
     i->scheme = NULL;
@@ -438,14 +440,17 @@ rhumb_result rhumb_create_plan_without(rhumb_context *context, const rhumb_plan_
         goto fail;
     for (uint32_t i = 0; i < RHUMB_PLAN_PIPELINES; i++) {
         if ((i == RHUMB_FAST_ALIGNMENT && !plan->resolved.has_fast) ||
-            (i == RHUMB_SECOND_STAGE && !plan->resolved.has_second))
+            (i == RHUMB_SECOND_STAGE && !plan->resolved.has_second) ||
+            (i == RHUMB_BY_ADDRESS && !plan->resolved.has_by_address) ||
+            (i == RHUMB_ANY_ALIGNMENT && plan->resolved.address_only))
             continue;
         result = rhumb_acquire_pipeline(context, &plan->resolved.keys[i], plan->layout,
                                         &plan->pipelines[i]);
         if (result != RHUMB_OK)
             goto fail;
     }
-    rhumb_log(context, RHUMB_LOG_INFO, "%s: %s", plan->name, plan->resolved.properties.reason);
+    rhumb_log(context, RHUMB_LOG_INFO, "%s%s%s", name ? plan->name : "", name ? ": " : "",
+              plan->resolved.properties.reason);
     *out = plan;
     return RHUMB_OK;
 fail:

@@ -25,6 +25,7 @@ struct standalone {
     void *log_user;
     void (*release)(void *user, void *memory);
     void *release_user;
+    uint32_t device_address; /* 1: the feature bufferDeviceAddress is on */
 };
 
 /* A Vulkan function by name; the bytes are copied, as ISO C has no conversion between the types. */
@@ -258,8 +259,33 @@ static rhumb_result choose_device(const struct standalone *s, const rhumb_standa
         wanted, count);
 }
 
+static bool has_device_address(const struct standalone *s, VkPhysicalDevice physical)
+{
+    VkExtensionProperties extensions[512];
+    uint32_t count = 512;
+    VkPhysicalDeviceBufferDeviceAddressFeatures address = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES};
+    VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                          .pNext = &address};
+    LOAD(s, s->instance, vkEnumerateDeviceExtensionProperties);
+    LOAD(s, s->instance, vkGetPhysicalDeviceFeatures2);
+    VkResult result = vkEnumerateDeviceExtensionProperties(physical, NULL, &count, extensions);
+    bool found = false;
+    for (uint32_t i = 0; (result == VK_SUCCESS || result == VK_INCOMPLETE) && i < count; i++)
+        found |= !strcmp(extensions[i].extensionName, VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME);
+    if (found)
+        vkGetPhysicalDeviceFeatures2(physical, &features);
+    return found && address.bufferDeviceAddress && features.features.shaderInt64;
+}
+
 static rhumb_result create_device(struct standalone *s, VkPhysicalDevice physical, uint32_t family)
 {
+    static const char *const extension = VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME;
+    const VkPhysicalDeviceBufferDeviceAddressFeatures address = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
+        .bufferDeviceAddress = VK_TRUE};
+    const VkPhysicalDeviceFeatures wanted = {.shaderInt64 = VK_TRUE};
+    s->device_address = has_device_address(s, physical);
     const float priority = 1.0f;
     const VkDeviceQueueCreateInfo queue = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -269,8 +295,12 @@ static rhumb_result create_device(struct standalone *s, VkPhysicalDevice physica
     };
     const VkDeviceCreateInfo create = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+        .pNext = s->device_address ? &address : NULL,
         .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue,
+        .enabledExtensionCount = s->device_address,
+        .ppEnabledExtensionNames = &extension,
+        .pEnabledFeatures = s->device_address ? &wanted : NULL,
     };
     LOAD(s, s->instance, vkCreateDevice);
     VkResult result = vkCreateDevice(physical, &create, NULL, &s->device);
@@ -358,6 +388,7 @@ rhumb_result rhumb_create_standalone(const rhumb_standalone_info *given, rhumb_c
         hosted.api_version = VK_API_VERSION_1_1;
         hosted.enabled_extensions = debug_utils;
         hosted.enabled_extension_count = info.validation ? 1 : 0;
+        hosted.device_address = s->device_address;
         hosted.clamp = info.clamp;
         hosted.allocator = info.allocator;
         hosted.log = info.log;

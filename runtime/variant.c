@@ -313,6 +313,77 @@ static void set_decode(rhumb_resolved *r, const struct decode *d)
              p->keys_per_step == 1 ? "" : "s");
 }
 
+/* CPU devices: what is one vector of the processor to a subgroup of BROADCAST_LANES, and a read by
+ * address is not checked against bounds. */
+static bool broadcast_fits(const rhumb_context *context, const rhumb_resolved *r, char *why,
+                           size_t size)
+{
+    const rhumb_limits *l = &context->limits;
+    const rhumb_plan_info *i = &r->info;
+    const uint32_t subgroup = VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+    const uint32_t positions = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
+    const uint32_t known = TERM_TABLE | TERM_SLOPE | TERM_QUERY | TERM_KEY | TERM_SCALAR |
+                           TERM_SEGMENT | TERM_VALUE | TERM_CONTENT_BIAS | TERM_POSITION_BIAS |
+                           TERM_ROW_SCALE;
+    const uint32_t tables = TERM_TABLE | TERM_QUERY | TERM_KEY | TERM_SCALAR | TERM_VALUE;
+    if (context->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU || !l->device_address ||
+        l->subgroup_size != BROADCAST_LANES || (l->subgroup_operations & subgroup) != subgroup)
+        snprintf(why, size,
+                 "wanted a CPU device with addresses, subgroups of %d, ballot and shuffle, found "
+                 "others",
+                 BROADCAST_LANES);
+    else if (i->head_dim % 8 || i->value_dim % 8 || i->head_dim > TILE_MAX_DIM ||
+             i->value_dim > TILE_MAX_DIM)
+        snprintf(why, size,
+                 "wanted head_dim and value_dim in multiples of 8 up to %d, found %u and %u",
+                 TILE_MAX_DIM, i->head_dim, i->value_dim);
+    else if (r->has_rotary)
+        snprintf(why, size, "wanted Q that is rotated already, found rotation inside");
+    else if ((r->terms.mask & ~known) || (i->views & BIT(RHUMB_VIEW_MASK)))
+        snprintf(why, size, "wanted terms 0x%x and no MASK, found terms 0x%x, views 0x%x", known,
+                 r->terms.mask, i->views);
+    /* Tables follow the diagonals of indices. */
+    else if ((i->views & positions) == positions && (r->terms.mask & tables))
+        snprintf(why, size, "wanted distances of indices for tables, found both position views");
+    else
+        return true;
+    return false;
+}
+
+static void set_broadcast(rhumb_resolved *r)
+{
+    rhumb_pipeline_key *key = &r->keys[RHUMB_BY_ADDRESS];
+    rhumb_set_common(r, key, RHUMB_KERNEL_ATTENTION_BROADCAST, true);
+    key->spec[SPEC_WORKGROUP] = BROADCAST_LANES;
+    key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
+    key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
+    r->rows_per_group[RHUMB_BY_ADDRESS] = BROADCAST_LANES * BROADCAST_ROWS;
+    r->has_by_address = true;
+}
+
+/* Beside the form that any bindings can have. */
+static void add_broadcast(rhumb_resolved *r)
+{
+    set_broadcast(r);
+    rhumb_add_reason(r, "; the broadcast form for views with addresses");
+}
+
+static void only_broadcast(rhumb_resolved *r)
+{
+    rhumb_plan_properties *p = &r->properties;
+    set_broadcast(r);
+    r->address_only = true;
+    r->has_fast = false;
+    p->variant = RHUMB_VARIANT_BROADCAST;
+    p->invocations = BROADCAST_LANES;
+    p->shared_bytes = 0;
+    p->rows_per_group = r->rows_per_group[RHUMB_BY_ADDRESS];
+    p->keys_per_step = BROADCAST_LANES;
+    snprintf(p->reason, sizeof p->reason,
+             "attention: broadcast form, %u rows in %d lanes, views by address", p->rows_per_group,
+             BROADCAST_LANES);
+}
+
 /* A named variant that does not fit: on account of the shape, or of the device. */
 static rhumb_result refuse(const rhumb_context *context, const char *variant, const char *why)
 {
@@ -326,8 +397,20 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
     struct decode decode = {0};
     char tile_why[128] = "";
     char decode_why[128] = "";
-    if (rhumb_wants_unfused(r))
-        return rhumb_choose_unfused(context, r);
+    char broadcast_why[128] = "";
+    bool broadcast = broadcast_fits(context, r, broadcast_why, sizeof broadcast_why);
+    if (r->info.variant == RHUMB_VARIANT_BROADCAST) {
+        if (!broadcast)
+            return refuse(context, "broadcast", broadcast_why);
+        only_broadcast(r);
+        return RHUMB_OK;
+    }
+    if (rhumb_wants_unfused(r)) {
+        RHUMB_TRY(rhumb_choose_unfused(context, r));
+        if (broadcast && r->info.variant == RHUMB_VARIANT_AUTO)
+            add_broadcast(r);
+        return RHUMB_OK;
+    }
     bool tile_fits = choose_tile(context, r, &tile, tile_why, sizeof tile_why);
     bool decode_fits = choose_decode(context, r, &decode, decode_why, sizeof decode_why);
     set_generic(r);
@@ -350,6 +433,7 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
         set_decode(r, &decode);
         return RHUMB_OK;
     case RHUMB_VARIANT_UNFUSED:
+    case RHUMB_VARIANT_BROADCAST:
     case RHUMB_VARIANT_AUTO: break;
     }
     if (few_rows(r) && decode_fits)
@@ -364,6 +448,8 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
         snprintf(r->properties.reason, sizeof r->properties.reason,
                  "attention: generic form; the %s form %s", few_rows(r) ? "decode" : "tile",
                  few_rows(r) ? decode_why : tile_why);
+    if (broadcast && !few_rows(r))
+        add_broadcast(r);
     if (few_rows(r) && !strcmp(decode_why, FOUND_WRONG))
         rhumb_add_reason(r, "; the decode form " FOUND_WRONG);
     return RHUMB_OK;

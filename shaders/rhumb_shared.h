@@ -86,6 +86,7 @@
 #define TERM_WINDOW 512     /* rows by offsets inside a window */
 #define TERM_COSINE 1024    /* cosine attention */
 #define TERM_ROW_SCALE 2048 /* factor of b per row */
+#define TERM_LOGARITHM 4096 /* b: a logarithm of the distance, by two numbers per head in TABLE */
 #define ENCODE_SINUSOID 1   /* sines and cosines of coordinates */
 #define ENCODE_TABLE 2      /* rows of TABLE */
 #define ENCODE_OFFSETS 4    /* coordinates of offsets inside a window, from turns */
@@ -149,6 +150,8 @@
 #define GENERIC_ROWS 4
 #define GENERIC_KEYS 32
 #define TILE_LANES 8
+#define BROADCAST_LANES 8  /* of a subgroup */
+#define BROADCAST_ROWS 4   /* of a lane */
 #define TILE_ROWS 4
 #define DECODE_INVOCATIONS 128
 #define DECODE_MAX_ROWS 8
@@ -222,10 +225,11 @@ struct rhumb_constants_block {
     RHUMB_UINT turns_first;  /* first element of turns in use: 0 or TURNS_PER_LIST */
     RHUMB_UINT segments;     /* 2: pairs are partners within each half of the window, else 1 */
     RHUMB_INT centre;        /* ROTARY_GROWTH: position where no pair grows */
-    /* Two lists of frequencies; pair i: {low, high} word of 2^64 turns per position. LongRoPE has
-     * its short one first and its long one second, all others use the first. ENCODE_SINUSOID: the
-     * turns of angle TURNS_RATIO k, k below TURNS_RATIO, then the ratios r^j, j below TURNS_RATIO:
-     * angle TURNS_RATIO k + j turns by their product; or a list of angles, two a vector.
+    /* Two lists of frequencies; pair i: {low, high} word of 2^64 turns per position. Where the
+     * length chooses between two, that of short contexts is first; all others use the first.
+     * ENCODE_SINUSOID: the turns of angle TURNS_RATIO k, k below TURNS_RATIO, then the ratios r^j,
+     * j below TURNS_RATIO: angle TURNS_RATIO k + j turns by their product; or a list of angles, two
+     * a vector.
      * ENCODE_OFFSETS: words, RHUMB_MAX_OFFSETS an axis, the coordinate of each distance. */
     RHUMB_UVEC4(turns, 288);
     /* Relative terms: rhumb_terms of the runtime. Flags: TERM_FLAG_*. */
@@ -273,7 +277,12 @@ struct rhumb_constants_block {
     RHUMB_UINT hidden;       /* units of the hidden layer of a continuous bias */
     RHUMB_FLOAT bias_gain;
     RHUMB_UINT weight_layout;
-    RHUMB_UINT padding;
+    /* Relative terms: rows are the same for all distances up to near_low, and from near_high on */
+    RHUMB_INT near_low;
+    RHUMB_INT near_high;
+    RHUMB_UINT padding_0;    /* up to a whole vector */
+    RHUMB_UINT padding_1;
+    RHUMB_UINT padding_2;
     /* RESIZE: the source coordinate of sample i is start + i step, in 2^-48 with its sign */
     RHUMB_UVEC4(sample_start, 1); /* {low, high} of rows, {low, high} of columns */
     RHUMB_UVEC4(sample_step, 1);
@@ -320,6 +329,7 @@ struct rhumb_constants_block {
  * in elements of the view's dtype from the start of its descriptor. The stride of D is 1. */
 struct rhumb_bindings_block {
     RHUMB_UVEC4(view, 32);
+    RHUMB_UVEC4(address, 32); /* {low, high, 0, 0} of the element that .w of the view counts from */
 };
 
 #endif /* RHUMB_SHARED_H */

@@ -102,7 +102,9 @@ static void make_run(relative_run *r, const relative_shape *shape, bool scores)
     r->scores = scores;
     r->random.state = 1 + (uint64_t)s.family;
     gpu_init_operation(&r->op, scores ? RHUMB_OP_SCORES : RHUMB_OP_ATTENTION);
-    r->op.info.variant = scores ? RHUMB_VARIANT_AUTO : RHUMB_VARIANT_UNFUSED;
+    r->op.info.variant = scores                               ? RHUMB_VARIANT_AUTO
+                         : s.variant == RHUMB_VARIANT_AUTO ? RHUMB_VARIANT_UNFUSED
+                                                           : s.variant;
     r->op.info.heads = s.heads;
     r->op.info.kv_heads = s.kv_heads;
     r->op.info.head_dim = s.head_dim;
@@ -138,7 +140,7 @@ static void make_run(relative_run *r, const relative_shape *shape, bool scores)
 static rhumb_result run_device(harness *h, relative_run *r)
 {
     rhumb_result result;
-    if (r->scores)
+    if (r->scores || r->op.info.variant != RHUMB_VARIANT_UNFUSED)
         return harness_run(h, &r->op);
     harness_make_tensor(&r->workspace, RHUMB_F32, 1, 1, 1, 1, (harness_layout){0});
     (void)harness_add(&r->op, RHUMB_VIEW_WORKSPACE, &r->workspace, true);

@@ -54,13 +54,14 @@ typedef struct relative_shape {
     rhumb_dtype dtype_mask;
     bool poison;     /* NaN in keys and values that no row sees */
     uint32_t plan_k; /* the plan's max_k_length; 0: k_rows */
+    rhumb_variant variant; /* AUTO: UNFUSED */
 } relative_shape;
 
 #define RELATIVE_MASKED 16u
 
 /* The shape as SCORES, and as ATTENTION. */
 bool shape_run_scores(harness *h, const relative_shape *shape);
-bool shape_run_unfused(harness *h, const relative_shape *shape);
+bool shape_run_unfused(harness *h, const relative_shape *shape); /* or `variant` */
 
 /* Two runs of batch entries that are equal: alone, and as the last of a batch of three (the second
  * half of the batch where the scheme tells halves apart). Same bits. */

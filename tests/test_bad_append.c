@@ -87,6 +87,22 @@ static void dynamic(fixture *f, gpu_operation *op)
 
 static void reschedule_sections(fixture *f, gpu_operation *op);
 
+/* One buffer with the keys and values of a token behind each other, V in `values`: rows of 2 x 8
+ * and 2 x 6 channels, whose heads have unlike strides. `back`: bytes of V that lie in K's row. */
+static void one_row_for_both(gpu_operation *op, rhumb_dtype values, uint32_t back)
+{
+    gpu_tensor *k = find(op, RHUMB_VIEW_K_OUT), *v = find(op, RHUMB_VIEW_V_OUT);
+    uint32_t size = values == RHUMB_F32 ? 4 : 2, token = HEADS * (DIM * 4 + VALUE_DIM * size);
+    k->bytes = v->bytes = (uint64_t)token * CAPACITY;
+    k->stride[1] = DIM;
+    k->stride[2] = token / 4;
+    v->same_as = 1 + (uint32_t)(k - op->tensors);
+    v->dtype = values;
+    v->offset = HEADS * DIM * 4 - back;
+    v->stride[1] = VALUE_DIM;
+    v->stride[2] = token / size;
+}
+
 #define CHANGES(X)                                                                                 \
     X(v_without_v_out, PLAN, ARGUMENT, "V_OUT", "beside V", drop(op, RHUMB_VIEW_V_OUT))            \
     X(v_out_without_v, PLAN, ARGUMENT, "wanted V", "V_OUT", drop(op, RHUMB_VIEW_V))                \
@@ -137,6 +153,10 @@ static void reschedule_sections(fixture *f, gpu_operation *op);
       find(op, RHUMB_VIEW_K_OUT)->stride[1] = 0)                                                   \
     X(cache_of_values_is_broadcast, BIND, ARGUMENT, "V_OUT", "0",                                  \
       find(op, RHUMB_VIEW_V_OUT)->stride[1] = 0)                                                   \
+    X(values_in_the_row_of_keys, BIND, ARGUMENT, "K_OUT", "V_OUT",                                 \
+      one_row_for_both(op, RHUMB_F32, 4))                                                          \
+    X(narrow_values_in_the_row_of_keys, BIND, ARGUMENT, "K_OUT", "V_OUT",                          \
+      one_row_for_both(op, RHUMB_F16, 2))                                                          \
     X(plain_copy_of_other_rows, BIND, ARGUMENT, "K_OUT", "Lq 4",                                   \
       (op->info.append = RHUMB_APPEND_NONE, op->dispatch.append_position = RHUMB_UNSET))           \
     X(slots_are_too_few, BIND, ARGUMENT, "SLOTS", "3",                                             \
@@ -214,6 +234,8 @@ static const row rows[] = {
       (op->info.append = RHUMB_APPEND_RING, op->info.max_q_length = 3,                             \
        op->dispatch.q_length = 3, find(op, RHUMB_VIEW_K_OUT)->shape[2] = 3,                        \
        find(op, RHUMB_VIEW_V_OUT)->shape[2] = 3))                                                  \
+    X(keys_and_values_of_a_token_in_one_row, one_row_for_both(op, RHUMB_F32, 0))                   \
+    X(keys_and_narrow_values_of_a_token_in_one_row, one_row_for_both(op, RHUMB_F16, 0))            \
     X(place_that_lengths_may_change,                                                               \
       (add_small(op, RHUMB_VIEW_LENGTHS, 1, 4), op->dispatch.append_position = 7))                 \
     X(reschedule_of_dynamic_ntk, dynamic(f, op))                                                   \

@@ -753,6 +753,10 @@ static void check_older_structs(fixture *f)
     dispatch.struct_size = offsetof(rhumb_dispatch, inverse);
     dispatch.inverse = 77; /* beyond the struct: garbage */
     record_legal(f, f->rotate_bindings, &dispatch, "record with an older dispatch");
+    rhumb_init_dispatch(&dispatch);
+    dispatch.struct_size = 56; /* of the first header: it ended with four bytes of padding, zero */
+    memset((unsigned char *)&dispatch + offsetof(rhumb_dispatch, inverse), 0, 8);
+    record_legal(f, f->rotate_bindings, &dispatch, "record with a dispatch that ends with padding");
     memset(&limits, 0xa5, sizeof limits);
     limits.type = RHUMB_TYPE_LIMITS;
     limits.struct_size = offsetof(rhumb_limits, max_push_bytes);

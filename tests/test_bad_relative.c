@@ -154,6 +154,10 @@ static void set2(uint32_t pair[2], uint32_t height, uint32_t width)
       (p->alibi.slopes = RHUMB_ALIBI_SLOPES_EXPLICIT, p->alibi.left_slopes = infinite_list,        \
        p->alibi.list_count = 3),                                                                   \
       ARGUMENT, "alibi: slopes of head 1: ", "others")                                             \
+    X(alibi, BIAS, 0, slope_beyond_floats,                                                         \
+      (p->alibi.slopes = RHUMB_ALIBI_SLOPES_EXPLICIT, p->alibi.left_slopes = list,                 \
+       p->alibi.right_slopes = wide_list, p->alibi.list_count = 3),                                \
+      ARGUMENT, "alibi: slopes of head 2: ", "others")                                             \
     X(alibi, BIAS, 0, right_of_a_line,                                                             \
       (p->alibi.slopes = RHUMB_ALIBI_SLOPES_EXPLICIT, p->alibi.left_slopes = list,                 \
        p->alibi.right_slopes = list, p->alibi.list_count = 3,                                      \
@@ -262,6 +266,8 @@ static void set2(uint32_t pair[2], uint32_t height, uint32_t width)
       "swin_v2: epsilon: ", "found 0")                                                             \
     X(v2, BIAS, VIEW(TABLE), epsilon_below_floats, p->v2.epsilon = 1e-60, ARGUMENT,                \
       "swin_v2: epsilon: ", "found 1e-60")                                                         \
+    X(v2, BIAS, VIEW(TABLE), epsilon_whose_square_is_0, p->v2.epsilon = 1e-25, ARGUMENT,           \
+      "swin_v2: epsilon: ", "found 1e-25")                                                         \
     X(v2, BIAS, VIEW(TABLE), window, set2(p->v2.window, 0, 0), ARGUMENT,                           \
       "swin_v2: window: ", "found 0 x 0")                                                          \
     X(v2, SCORES, VIEW(TABLE), no_scale, (void)p, ARGUMENT, "swin_v2: views: wanted HEAD_SCALE",   \
@@ -289,6 +295,7 @@ static void set2(uint32_t pair[2], uint32_t height, uint32_t width)
 
 static const double list[3] = {1, 2, 3};
 static const double infinite_list[3] = {1, (double)INFINITY, 3};
+static const double wide_list[3] = {1, 2, -1e39};
 static rhumb_rope rope;
 
 #define DEFINE(scheme_, op, views, name, change, code, start, found)                               \

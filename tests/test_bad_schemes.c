@@ -206,7 +206,7 @@ static const attempt attempts[] = {
     {"half per axis inside attention", ATTEND, .scheme = 'g', .per_axis = true, .axes = 2,
      REFUSED(UNSUPPORTED, "rotary", "HALF_PER_AXIS")},
     {"mrope as a relative scheme", ATTEND, .scheme = 'm', HALF, .axes = 3,
-     .scheme_as_relative = true, REFUSED(UNSUPPORTED, "scheme", "attention")},
+     .scheme_as_relative = true, REFUSED(VERSION, "scheme", "relative")},
 };
 
 static void run_attempt(harness *h, const attempt *a)

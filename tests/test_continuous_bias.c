@@ -75,17 +75,17 @@ enum { W1, B1, W2, Y }; /* tensors of the operation, in their order */
     X(no_offset, run->op.tensors[B1] = run->op.tensors[--run->op.tensor_count], ARGUMENT,          \
       "project: views: swin_v2", "OFFSET")                                                         \
     X(first_layer_of_one_input, run->op.tensors[W1].shape[3] = 1, ARGUMENT,                        \
-      "project: shape of Q ",                                                                      \
+      "project: shape of X ",                                                                      \
       "wanted exactly 2")                                                                          \
     X(first_layer_of_other_units, run->op.tensors[W1].shape[2] = 15, ARGUMENT,                     \
-      "project: shape of Q ",                                                                      \
+      "project: shape of X ",                                                                      \
       "wanted exactly 16")                                                                         \
-    X(offset_of_other_units, run->op.tensors[B1].shape[3] = 15, ARGUMENT, "project: shape of V ",  \
+    X(offset_of_other_units, run->op.tensors[B1].shape[3] = 15, ARGUMENT, "project: shape of OFFSET ",  \
       "wanted exactly 16")                                                                         \
     X(second_layer_of_other_heads, run->op.tensors[W2].shape[2] = 2, ARGUMENT,                     \
-      "project: shape of K ",                                                                      \
+      "project: shape of WEIGHT ",                                                                      \
       "wanted exactly 3")                                                                          \
-    X(table_of_other_rows, run->op.tensors[Y].shape[2] = 44, ARGUMENT, "project: shape of O ",     \
+    X(table_of_other_rows, run->op.tensors[Y].shape[2] = 44, ARGUMENT, "project: shape of Y ",     \
       "wanted exactly 45")                                                                         \
     X(length_of_rows, run->op.dispatch.q_length = 45, ARGUMENT, "project: q_length", "45")
 

@@ -1,5 +1,5 @@
-/* ENCODE: every layout, rule and kind of coordinate against the double-precision reference, in every
- * dtype, at shapes that are multiples of nothing. */
+/* ENCODE: every layout, rule and kind of coordinate against the double-precision reference, in
+ * every dtype, at shapes that are multiples of nothing. */
 #include "shapes_encode.h"
 
 #include <criterion/criterion.h>
@@ -66,7 +66,8 @@ static const encode_shape sinusoids[] = {
     {SINUSOID, .batch = 3, .rows = 11, .dim = 64, .positions = SHAPE_NEGATIVE},
     {SINUSOID, .rows = 5, .dim = 64, .position_first = 2147483640},
     {SINUSOID, .batch = 2, .rows = 5, .dim = 64, .positions = SHAPE_ANYWHERE, .offset = 2147483647},
-    {SINUSOID, .batch = 2, .rows = 5, .dim = 64, .positions = SHAPE_ANYWHERE, .offset = -2147483647},
+    {SINUSOID, .batch = 2, .rows = 5, .dim = 64, .positions = SHAPE_ANYWHERE,
+     .offset = -2147483647},
     {SINUSOID, .batch = 2, .rows = 9, .dim = 64, .q_length = 4, .positions = SHAPE_PER_BATCH},
     {SINUSOID, F16, .batch = 2, .rows = 9, .dim = 6, .q_length = 4, .out_layout = UNEVEN},
     /* the padding row */
@@ -349,8 +350,9 @@ static void check_lengths(harness *h, bool beyond)
     harness_tensor y, before, lengths, status;
     gpu_operation op;
     rhumb_init_sinusoidal(&scheme);
-    harness_make_tensor(&y, RHUMB_F32, 2, 1, 5, 4, (harness_layout){.row_pad = 2, .offset = 1});
-    harness_make_tensor(&before, RHUMB_F32, 2, 1, 5, 4, (harness_layout){.row_pad = 2, .offset = 1});
+    const harness_layout padded = {.row_pad = 2, .offset = 1};
+    harness_make_tensor(&y, RHUMB_F32, 2, 1, 5, 4, padded);
+    harness_make_tensor(&before, RHUMB_F32, 2, 1, 5, 4, padded);
     harness_make_tensor(&lengths, RHUMB_I32, 1, 1, 2, 4, (harness_layout){0});
     harness_make_tensor(&status, RHUMB_I32, 1, 1, 1, 1, (harness_layout){0});
     for (uint64_t i = 0; i < 8; i++) {

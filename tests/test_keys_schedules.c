@@ -370,6 +370,8 @@ static const trap_row trap_rows[] = {
          "\"short_factor\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"
          "\"long_factor\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"),
      "rope_scaling.type", "older name of longrope"},
+    {OLD(YARN_4 ",\"rope_type\":\"linear\""), "rope_scaling.type", "programs that read it"},
+    {OLD(YARN_4 ",\"rope_type\":\"yarn\""), NULL, NULL},
     {OLD(YARN_4 ",\"attn_factor\":0.5"), "rope_scaling", "the transformers library ignores"},
     {OLD(LLAMA3 "\"low_freq_factor\":1,\"high_freq_factor\":1"), "rope_scaling.high_freq_factor",
      "equals low_freq_factor"},

@@ -298,7 +298,7 @@ typedef struct attempt {
 static const attempt attempts[] = {
     {"as it should be", .code = RHUMB_OK},
     {"without a table", REFUSED(ARGUMENT, "wanted FREQUENCIES with LEARNED", ""), .no_table = true},
-    {"a table of another scheme", REFUSED(ARGUMENT, "LEARNED beside FREQUENCIES", ""),
+    {"a table of another scheme", REFUSED(ARGUMENT, "LEARNED frequencies beside FREQUENCIES", ""),
      .plain = true},
     {"a table of f16", REFUSED(ARGUMENT, "dtype of FREQUENCIES", "f16"), .dtype = RHUMB_F16},
     {"three axes", REFUSED(ARGUMENT, "FREQUENCIES", "shape[1], found 3"), .axes = 3},

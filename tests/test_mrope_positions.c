@@ -185,6 +185,10 @@ Test(mrope_positions, bad_spans_are_refused_and_nothing_is_written)
     refuse(s, 2, 2, 0, 192, RHUMB_ERROR_ARGUMENT, "rule: wanted a rhumb_mrope_advance, found 2");
     refuse(s, 2, largest, 0, 17, RHUMB_ERROR_ARGUMENT, "capacity: wanted 3 x 6 elements, found 17");
     refuse(NULL, 2, largest, 0, 192, RHUMB_ERROR_ARGUMENT, "spans: wanted 2, found NULL");
+    s[1].struct_size = (uint32_t)offsetof(rhumb_mrope_span, interval);
+    refuse(s, 2, largest, 0, 192, RHUMB_ERROR_VERSION,
+           "as that of span 0, found");
+    s[1] = grid(1, 2, 2);
     s[1].type = RHUMB_TYPE_MROPE;
     refuse(s, 2, largest, 0, 192, RHUMB_ERROR_VERSION, "rhumb_mrope_span: wanted type");
     s[1] = grid(1, 2, 2);

@@ -224,7 +224,7 @@ static void drop(gpu_operation *op, rhumb_view_id id)
     X(unknown_layout, op->info.weight_layout = (rhumb_weight_layout)2, ARGUMENT,                   \
       "project: weight_layout: ", "found 2")                                                       \
     X(other_layout, op->info.weight_layout = RHUMB_WEIGHT_IN_OUT, ARGUMENT,                        \
-      "project: shape of K ", "wanted exactly 8 in shape[1], found 3")                             \
+      "project: shape of WEIGHT ", "wanted exactly 8 in shape[1], found 3")                             \
     X(unknown_variant, op->info.variant = RHUMB_VARIANT_DECODE, UNSUPPORTED, "project: variant: ", \
       "found 3")                                                                                   \
     X(rotary, op->info.rotary = swin, ARGUMENT, "project: rotary: ", "NULL")                       \
@@ -234,17 +234,17 @@ static void drop(gpu_operation *op, rhumb_view_id id)
       "project: views: wanted all or none of TABLE_SCALAR", "found views")                         \
     X(no_position_bias, drop(op, RHUMB_VIEW_POSITION_BIAS), ARGUMENT,                              \
       "project: views: wanted all or none of TABLE_SCALAR", "found views")                         \
-    X(no_weight, drop(op, RHUMB_VIEW_WEIGHT), ARGUMENT, "project: views: wanted K", "none")        \
+    X(no_weight, drop(op, RHUMB_VIEW_WEIGHT), ARGUMENT, "project: views: wanted WEIGHT", "none")        \
     X(scalar_in_half, VIEW(TABLE_SCALAR)->dtype = RHUMB_F16, ARGUMENT,                             \
       "project: dtype of TABLE_SCALAR: wanted f32", "f16")                                         \
-    X(integer_weight, VIEW(WEIGHT)->dtype = RHUMB_I32, ARGUMENT, "project: dtype of K", "i32")     \
-    X(embedding_of_other_channels, VIEW(Q)->shape[3] = 7, ARGUMENT, "project: shape of Q ",        \
+    X(integer_weight, VIEW(WEIGHT)->dtype = RHUMB_I32, ARGUMENT, "project: dtype of WEIGHT", "i32")     \
+    X(embedding_of_other_channels, VIEW(Q)->shape[3] = 7, ARGUMENT, "project: shape of X ",        \
       "wanted exactly 8")                                                                          \
-    X(weight_of_other_heads, VIEW(WEIGHT)->shape[1] = 2, ARGUMENT, "project: shape of K ",         \
+    X(weight_of_other_heads, VIEW(WEIGHT)->shape[1] = 2, ARGUMENT, "project: shape of WEIGHT ",         \
       "wanted exactly 3")                                                                          \
-    X(offset_of_other_heads, VIEW(OFFSET)->shape[2] = 2, ARGUMENT, "project: shape of V ",         \
+    X(offset_of_other_heads, VIEW(OFFSET)->shape[2] = 2, ARGUMENT, "project: shape of OFFSET ",         \
       "wanted exactly 3")                                                                          \
-    X(result_of_other_rows, VIEW(Y)->shape[2] = 6, ARGUMENT, "project: shape of O ",               \
+    X(result_of_other_rows, VIEW(Y)->shape[2] = 6, ARGUMENT, "project: shape of Y ",               \
       "wanted exactly 7")                                                                          \
     X(scalar_of_other_rows, VIEW(TABLE_SCALAR)->shape[2] = 6, ARGUMENT,                            \
       "project: shape of TABLE_SCALAR ", "wanted exactly 7")                                       \

@@ -1,4 +1,4 @@
-/* README's table of schemes against the registry of rhumb_schemes.h. */
+/* The tables of schemes of README.md against the registry of rhumb_schemes.h. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "command.h"
@@ -11,77 +11,26 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct field {
-    const char *scheme;
-    const char *name;
-} field;
-
-static const field fields[] = {
-#define FIELD(kind, member) {scheme_name, #member},
-#define scheme_name "rope"
-    RHUMB_ROPE_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "xpos"
-    RHUMB_XPOS_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "mrope"
-    RHUMB_MROPE_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "rope2d"
-    RHUMB_ROPE2D_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "sinusoidal"
-    RHUMB_SINUSOIDAL_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "learned"
-    RHUMB_LEARNED_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "sinusoidal2d"
-    RHUMB_SINUSOIDAL2D_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "learned2d"
-    RHUMB_LEARNED2D_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "resize"
-    RHUMB_RESIZE_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "shaw"
-    RHUMB_SHAW_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "music_transformer"
-    RHUMB_MUSIC_TRANSFORMER_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "t5"
-    RHUMB_T5_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "alibi"
-    RHUMB_ALIBI_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "transformer_xl"
-    RHUMB_TRANSFORMER_XL_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "xlnet"
-    RHUMB_XLNET_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "deberta"
-    RHUMB_DEBERTA_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "swin"
-    RHUMB_SWIN_FIELDS(FIELD)
-#undef scheme_name
-#define scheme_name "swin_v2"
-    RHUMB_SWIN_V2_FIELDS(FIELD)
-#undef scheme_name
+/* Names of the parameters of each scheme, up to NULL. */
+#define FIELD(kind, member) #member,
+#define X(UPPER, lower, kind)                                                                      \
+    static const char *const lower##_fields[] = {RHUMB_##UPPER##_FIELDS(FIELD) NULL};
+RHUMB_SCHEMES(X)
+#undef X
 #undef FIELD
-};
 
-static const char *const schemes[] = {
-#define X(UPPER, lower, kind) #lower,
+static const struct {
+    const char *name;
+    const char *const *fields;
+} schemes[] = {
+#define X(UPPER, lower, kind) {#lower, lower##_fields},
     RHUMB_SCHEMES(X)
 #undef X
 };
 
-/* The part of README from "## Schemes" to the next heading. */
+#define SCHEMES (sizeof schemes / sizeof schemes[0])
+
+/* The part of README.md from "## Schemes" to the next heading. */
 static void read_section(char *section, size_t size)
 {
     static char text[131072];
@@ -116,13 +65,13 @@ Test(readme, has_one_row_for_each_scheme)
 {
     static char section[65536];
     read_section(section, sizeof section);
-    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+    for (size_t i = 0; i < SCHEMES; i++) {
         char row[64];
-        snprintf(row, sizeof row, "\n| %s | ", schemes[i]);
+        snprintf(row, sizeof row, "\n| %s | ", schemes[i].name);
         const char *at = strstr(section, row);
-        cr_expect_not_null(at, "README has no row of %s", schemes[i]);
-        cr_expect(at == NULL || strstr(at + 1, row) == NULL, "README has two rows of %s",
-                  schemes[i]);
+        cr_expect_not_null(at, "README.md has no row of %s", schemes[i].name);
+        cr_expect(at == NULL || strstr(at + 1, row) == NULL, "README.md has two rows of %s",
+                  schemes[i].name);
     }
 }
 
@@ -130,9 +79,10 @@ Test(readme, names_each_parameter_of_a_scheme)
 {
     static char section[65536];
     read_section(section, sizeof section);
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        cr_expect(has_word(section, fields[i].name), "README does not name %s of %s",
-                  fields[i].name, fields[i].scheme);
+    for (size_t i = 0; i < SCHEMES; i++)
+        for (const char *const *name = schemes[i].fields; *name != NULL; name++)
+            cr_expect(has_word(section, *name), "README.md does not name %s of %s", *name,
+                      schemes[i].name);
     cr_expect_not(has_word(section, "no_such_parameter"));
     cr_expect_not(has_word("a rotary_dims b", "rotary_dim"));
 }

@@ -282,7 +282,7 @@ typedef struct attempt {
     X(table_of_two_heads, (run->op.tensors[0].shape[1] = 2, run->op.tensors[0].stride[1] = 0),     \
       ARGUMENT, "resize: shape of TABLE ",                                                         \
       "found 2")                                                                                   \
-    X(result_of_other_rows, run->op.tensors[1].shape[2] = 99, ARGUMENT, "resize: shape of O ",     \
+    X(result_of_other_rows, run->op.tensors[1].shape[2] = 99, ARGUMENT, "resize: shape of Y ",     \
       "wanted exactly 100")                                                                        \
     X(integer_table, run->op.tensors[0].dtype = RHUMB_I32, ARGUMENT, "resize: dtype of TABLE",     \
       "i32")                                                                                       \

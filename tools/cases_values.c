@@ -2,6 +2,8 @@
  * device. */
 #include "cases_internal.h"
 
+#include "command_line.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -357,14 +359,11 @@ static int keep_plan(case_file *c, const char *who, gpu_operation *op)
 
 int case_run_device(case_file *c, const char *who, gpu_operation *op)
 {
-    static const char *const names[] = {"auto", "generic", "tile", "decode", "unfused"};
-
     if (keep_plan(c, who, op) != 0)
         return -1;
     if (gpu_run_operation(c->device, op) != RHUMB_OK)
         return case_fail(c, "device: %s: %.200s", who, op->message);
-    if (op->properties.variant < sizeof names / sizeof *names)
-        snprintf(c->result->variant, sizeof c->result->variant, "%s",
-                 names[op->properties.variant]);
+    snprintf(c->result->variant, sizeof c->result->variant, "%s",
+             command_variant_name(op->properties.variant));
     return 0;
 }

@@ -167,7 +167,7 @@ bool command_dtype_from_name(const char *name, rhumb_dtype *dtype)
 
 const char *command_variant_name(rhumb_variant variant)
 {
-    static const char *const names[] = {"auto", "generic", "tile", "decode", "unfused"};
+    static const char *const names[] = {"auto", "generic", "tile", "decode", "unfused", "broadcast"};
 
     return (uint32_t)variant < sizeof names / sizeof *names ? names[variant] : "?";
 }

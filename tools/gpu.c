@@ -129,6 +129,10 @@ static rhumb_result load_functions(gpu *g)
     if (g->vk.vkQueueSubmit == NULL || g->vk.vkCreateBuffer == NULL)
         return gpu_fail(g, RHUMB_ERROR_VULKAN,
                         "gpu: the device has no vkQueueSubmit or vkCreateBuffer");
+    rhumb_limits limits;
+    rhumb_init_limits(&limits);
+    g->device_address = rhumb_get_limits(g->context, &limits) == RHUMB_OK &&
+                        limits.device_address && g->vk.vkGetBufferDeviceAddressKHR != NULL;
     read_identity(g);
     return RHUMB_OK;
 }

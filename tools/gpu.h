@@ -85,6 +85,7 @@ typedef struct gpu {
     char driver_info[VK_MAX_DRIVER_INFO_SIZE]; /* its version in its own words; "" likewise */
     VkPhysicalDeviceMemoryProperties memory;
     VkQueueFamilyProperties queue_family;
+    bool device_address; /* buffers have addresses */
     VkCommandPool command_pool;
     VkFence fence;
     VkQueryPool queries; /* two timestamps; VK_NULL_HANDLE where the queue has none */
@@ -133,6 +134,7 @@ typedef struct gpu_buffer {
     bool coherent;
     bool cached;          /* the host reads it at full speed */
     uint32_t memory_type;
+    uint64_t address;     /* VkDeviceAddress; 0 where the context has none */
 } gpu_buffer;
 
 /* A buffer of `size` bytes (1 or more) with memory of its own, mapped where the type allows it.

@@ -19,6 +19,12 @@ static rhumb_result allocate_memory(gpu *g, gpu_memory_use use, gpu_buffer *b)
     b->coherent = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
     b->cached = (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
     b->memory_size = needs.size;
+    const VkMemoryAllocateFlagsInfo with_address = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+        .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT,
+    };
+    if (g->device_address)
+        info.pNext = &with_address;
     info.allocationSize = needs.size;
     info.memoryTypeIndex = b->memory_type;
     result = gpu_check(g, g->vk.vkAllocateMemory(g->handles.device, &info, NULL, &b->memory),
@@ -45,7 +51,8 @@ rhumb_result gpu_create_buffer(gpu *g, uint64_t size, VkBufferUsageFlags usage, 
     const VkBufferCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
         .size = size,
-        .usage = usage | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+        .usage = usage | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                 (g->device_address ? VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT : 0u),
         .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
     };
     gpu_buffer b = {.size = size};
@@ -60,6 +67,11 @@ rhumb_result gpu_create_buffer(gpu *g, uint64_t size, VkBufferUsageFlags usage, 
         b.buffer = VK_NULL_HANDLE;
     else
         result = allocate_memory(g, use, &b);
+    if (result == RHUMB_OK && g->device_address) {
+        const VkBufferDeviceAddressInfo at = {
+            .sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = b.buffer};
+        b.address = g->vk.vkGetBufferDeviceAddressKHR(g->handles.device, &at);
+    }
     if (result == RHUMB_OK)
         *out = b;
     else

@@ -223,6 +223,7 @@ static rhumb_result make_bindings(gpu_prepared *p)
         const gpu_buffer *buffer = &p->buffers[p->buffer_of[i]];
         rhumb_init_view(&views[i], t->id, t->dtype, buffer->buffer, buffer->size, 1, 1, 1, 1);
         views[i].offset = p->offset_of[i] + t->offset;
+        views[i].address = buffer->address;
         memcpy(views[i].shape, t->shape, sizeof t->shape);
         memcpy(views[i].stride, t->stride, sizeof t->stride);
     }

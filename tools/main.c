@@ -12,11 +12,11 @@ typedef struct command {
 
 static const command commands[] = {
     {"check", rhumb_command_check,
-     "compare every operation on a device with the double-precision reference"},
-    {"run", rhumb_command_run, "rotary embedding or attention of a model on tensors from files"},
+     "compare rotation and attention, or golden files of any operation, with references"},
+    {"run", rhumb_command_run, "a model's layer, or any operation with any scheme, on tensors from files"},
     {"describe", rhumb_command_describe, "what a model's config.json resolves to, and why"},
     {"devices", rhumb_command_devices,
-     "devices, their limits, and the variant each operation takes"},
+     "devices, their limits, and the variants of rotate and attention"},
     {"bench", rhumb_command_bench, "rates of the operations against the limits of the device"},
 };
 

@@ -1,7 +1,6 @@
 #include "command_line.h"
 #include "commands.h"
 #include "describe_model.h"
-#include "json_out.h"
 #include "run_model.h"
 
 #include <stdio.h>
@@ -9,28 +8,41 @@
 
 static const char usage[] =
     "usage: rhumb run --config CONFIG.json (--input FILES | --random L) [--output FILES]\n"
-    "                 [--op rotate|attention] [--kind NAME] [--causal] [--offset N] [--dtype "
-    "f32|f16|bf16]\n"
-    "                 [--check] [--seed N] [--device INDEX|NAME|UUID] [--floor] [--validation] "
-    "[--json]\n\n"
-    "Rotary embedding, or attention with it, of a model's layer. Attention (the default) rotates K "
-    "by its\n"
-    "row, and Q when it is loaded; rotate writes Q and K rotated. Positions are rows, from 0,\n"
-    "as for text: on every axis where a model has several.\n\n"
+    "                 [--op rotate|attention] [--kind NAME] [--seed N]\n"
+    "       rhumb run --scheme NAME --op OP [--params JSON] [--input FILES] [--output FILES]\n"
+    "       both:     [--causal] [--offset N] [--dtype f32|f16|bf16] [--check]\n"
+    "                 [--device INDEX|NAME|UUID] [--floor] [--validation] [--json]\n\n"
+    "With --config: rotary embedding, or attention with it, of a model's layer. Attention (the\n"
+    "default) rotates K by its row, and Q when it is loaded; rotate writes Q and K rotated.\n"
+    "Positions are rows, from 0, as for text: on every axis where a model has several.\n"
+    "With --scheme: any operation with any scheme. Before attention and scores of a rotary scheme\n"
+    "K is rotated by positions_k, or by its row.\n\n"
     "  --config   the model's config.json (rhumb describe tells what it resolves to)\n"
-    "  --op       attention (the default), or rotate\n"
-    "  --input    tensors q, k, v (or in.q, in.k, in.v) of shape [B, heads, L, head_dim]: a "
-    ".safetensors\n"
-    "             file, or q.npy,k.npy,v.npy; rotate takes q alone too\n"
+    "  --scheme   a scheme of rhumb_schemes.h in lower case, as t5, or none\n"
+    "  --params   a JSON object: parameters of the scheme by the names of rhumb_schemes.h or of\n"
+    "             tests/goldens/PARAMS.md, enum values in lower case; and of the plan: heads,\n"
+    "             kv_heads, head_dim, value_dim, q_len, k_len, batch (what the tensors do not say),\n"
+    "             scale, causal, q_offset, window_left, window_right, mask_order, variant;\n"
+    "             rotate: inverse, purpose, append, append_position, capacity, norm_epsilon,\n"
+    "             gain_offset, old_length, new_length; project: weight_layout\n"
+    "  --op       attention (the default), rotate; with --scheme also encode, resize, bias, scores\n"
+    "             and project\n"
+    "  --input    tensors q, k, v (or in.q, in.k, in.v) of shape [B, heads, L, head_dim]: a\n"
+    "             .safetensors file, or q.npy,k.npy,v.npy; rotate takes q alone too. With --scheme\n"
+    "             every view of the operation, named as rhumb.h names it in lower case or as\n"
+    "             tests/goldens/PARAMS.md does; of .npy files table=t.npy,x=x.npy, also after a\n"
+    "             .safetensors file and a comma. Tensors out.* are passed over\n"
     "  --random   draws them: one batch entry of L rows, normal numbers\n"
     "  --seed     which numbers --random draws, 0 or more; default 1\n"
-    "  --output   o, or q and k rotated: a .safetensors file, or o.npy, or q.npy,k.npy\n"
+    "  --output   o, or q and k rotated: a .safetensors file, or o.npy, or q.npy,k.npy. With\n"
+    "             --scheme y, o, scores, bias or table\n"
     "  --kind     which layers, where a model has several kinds; default the first\n"
     "  --causal   row a sees keys up to a + offset\n"
-    "  --offset   position of the first row of Q; default 0 for rotate, Lk - Lq for attention\n"
-    "  --dtype    converts the input; with --random the type drawn (default f32)\n"
-    "  --check    compares with the double-precision reference; beyond the bound nothing is "
-    "written\n"
+    "  --offset   position of the first row of Q; default 0 for rotate and encode, else Lk - Lq\n"
+    "  --dtype    converts the input; with --random the type drawn, without input that of the\n"
+    "             result (default f32)\n"
+    "  --check    compares with the double-precision reference; beyond the bound nothing is\n"
+    "             written. Rotate and attention, without relative schemes\n"
     "  --device   an index, or part of a name or UUID (rhumb devices lists them); default the "
     "best\n"
     "  --floor    as if the device were the smallest that rhumb is right on\n"
@@ -42,10 +54,10 @@ static const char usage[] =
 
 typedef struct arguments {
     gpu_options options;
-    const char *config, *input, *output, *op, *kind, *dtype;
+    const char *config, *scheme, *params, *input, *output, *op, *kind, *dtype;
     int64_t random; /* 0: not given */
     int64_t offset; /* RHUMB_UNSET: not given */
-    int64_t seed;
+    int64_t seed;   /* -1: not given */
     bool causal, check, json, floor, help;
 } arguments;
 
@@ -56,6 +68,8 @@ static void read_arguments(int argc, char **argv, command_line *line, arguments 
     while (command_line_more(line)) {
         if (!command_line_device(line, &a->options) &&
             !command_line_text(line, "--config", &a->config) &&
+            !command_line_text(line, "--scheme", &a->scheme) &&
+            !command_line_text(line, "--params", &a->params) &&
             !command_line_text(line, "--input", &a->input) &&
             !command_line_text(line, "--output", &a->output) &&
             !command_line_text(line, "--op", &a->op) &&
@@ -73,37 +87,80 @@ static void read_arguments(int argc, char **argv, command_line *line, arguments 
     }
 }
 
-/* What the arguments ask for, without the layer. */
-static bool make_request(const arguments *a, run_request *request, char *error, size_t size)
+/* What --config and --scheme want beside them, and not; NULL if all is well. */
+static const char *combination(const arguments *a)
 {
-    const char *wrong = NULL;
+    if (a->config == NULL && a->scheme == NULL)
+        return "--config is required, or --scheme";
+    if (a->config != NULL && a->scheme != NULL)
+        return "either --config or --scheme, not both";
+    if (a->scheme != NULL && a->random != 0)
+        return "--random goes with --config";
+    if (a->scheme != NULL && a->seed >= 0)
+        return "--seed goes with --random";
+    if (a->scheme != NULL && a->kind != NULL)
+        return "--kind goes with --config";
+    if (a->config != NULL && a->params != NULL)
+        return "--params goes with --scheme";
+    if (a->input != NULL && a->random != 0)
+        return "either --input or --random, not both";
+    if (a->config != NULL && a->input == NULL && a->random == 0)
+        return "one of --input and --random is required";
+    return NULL;
+}
+
+static bool find_op(const arguments *a, rhumb_op *op)
+{
+    const rhumb_op last = a->scheme != NULL ? RHUMB_OP_PROJECT : RHUMB_OP_ATTENTION;
+
+    *op = RHUMB_OP_ATTENTION;
+    for (int i = RHUMB_OP_ROTATE; a->op != NULL && i <= (int)last; i++) {
+        *op = (rhumb_op)i;
+        if (strcmp(a->op, command_op_name(*op)) == 0)
+            return true;
+    }
+    return a->op == NULL;
+}
+
+/* Of the flags, which the parameters have too. */
+static const char *set_flags(const arguments *a, run_request *request)
+{
+    const bool rotates = request->op == RHUMB_OP_ROTATE;
+    run_plan *plan = &request->settings.plan;
+
+    if (a->causal && request->op != RHUMB_OP_ATTENTION)
+        return "--causal goes with attention";
+    if (rotates && a->offset != RHUMB_UNSET && a->offset < 0 && a->config != NULL)
+        return "--offset of rotate wants 0 or more";
+    if (a->causal)
+        plan->causal = 1;
+    if (a->offset != RHUMB_UNSET)
+        plan->q_offset = (int32_t)a->offset;
+    return NULL;
+}
+
+/* What the arguments ask for, without the layer. */
+static bool make_request(const arguments *a, run_request *request, tensor_error *error)
+{
+    const char *wrong = combination(a);
 
     memset(request, 0, sizeof *request);
-    request->op = RHUMB_OP_ATTENTION;
-    request->causal = a->causal;
+    run_plan_init(&request->settings.plan);
     request->check = a->check;
-    request->offset_given = a->offset != RHUMB_UNSET;
-    request->offset = (int32_t)a->offset;
     request->dtype_given = a->dtype != NULL;
-    if (a->config == NULL)
-        wrong = "--config is required";
-    else if (a->input != NULL && a->random != 0)
-        wrong = "either --input or --random, not both";
-    else if (a->input == NULL && a->random == 0)
-        wrong = "one of --input and --random is required";
-    else if (a->op != NULL && strcmp(a->op, "rotate") == 0)
-        request->op = RHUMB_OP_ROTATE;
-    else if (a->op != NULL && strcmp(a->op, "attention") != 0)
-        wrong = "--op wants rotate or attention";
+    if (wrong == NULL && !find_op(a, &request->op))
+        wrong = a->scheme != NULL ? "--op wants rotate, attention, encode, resize, bias, scores or "
+                                    "project"
+                                  : "--op wants rotate or attention";
     if (wrong == NULL && a->dtype != NULL && !command_dtype_from_name(a->dtype, &request->dtype))
         wrong = "--dtype wants f32, f16 or bf16";
-    if (wrong == NULL && request->op == RHUMB_OP_ROTATE && a->causal)
-        wrong = "--causal goes with attention";
-    if (wrong == NULL && request->op == RHUMB_OP_ROTATE && request->offset_given &&
-        request->offset < 0)
-        wrong = "--offset of rotate wants 0 or more";
+    if (wrong == NULL && a->scheme != NULL &&
+        !run_settings_read(a->scheme, a->params, &request->settings, error))
+        return false;
+    if (wrong == NULL)
+        wrong = set_flags(a, request);
     if (wrong != NULL)
-        snprintf(error, size, "%s", wrong);
+        snprintf(error->line, sizeof error->line, "%s", wrong);
     return wrong == NULL;
 }
 
@@ -117,109 +174,6 @@ static const rhumb_layer_kind *find_kind(const describe_report *report, const ch
 }
 
 /* ----------------------------------------------------------------------------------------------
- * Printing
- */
-static void print_step(const char *name, const run_step *step)
-{
-    const double seconds = step->ns * 1e-9;
-    char time[32], amount[32], rate[32];
-
-    if (!step->ran)
-        return;
-    printf("%-10s %s, %s%s, %s, %s", name, command_variant_name(step->properties.variant),
-           command_time_text(step->ns, time, sizeof time),
-           step->host_clock ? " by the host's clock" : "",
-           command_amount_text(step->bytes, "B", amount, sizeof amount),
-           command_amount_text(step->bytes / seconds, "B/s", rate, sizeof rate));
-    if (step->flops > 0.0)
-        printf(", %s, %s", command_amount_text(step->flops, "FLOP", amount, sizeof amount),
-               command_amount_text(step->flops / seconds, "FLOP/s", rate, sizeof rate));
-    printf(" (%s)\n", step->properties.reason);
-    if (step->checked)
-        printf("%-10s max error %.2e, bound %.2e: %s\n", "  check", step->check.error,
-               step->check.bound, step->check.pass ? "pass" : "FAIL");
-}
-
-static void print_text(const gpu *g, const arguments *a, const run_request *request,
-                       const run_tensors *t, const run_steps *steps)
-{
-    const rhumb_layer_kind *kind = request->kind;
-
-    printf("%-10s %s (%s)\n", "device", g->properties.deviceName,
-           gpu_device_type_name(g->properties.deviceType));
-    printf("%-10s %s: %u heads, %u kv_heads, head_dim %u, %s\n", "layer", kind->name, kind->heads,
-           kind->kv_heads, kind->head_dim, kind->rotary != NULL ? "rotary" : "no rotary");
-    printf("%-10s %s, B %llu, Lq %llu", "input", command_dtype_name(t->q.dtype),
-           (unsigned long long)t->q.shape[0], (unsigned long long)t->q.shape[2]);
-    if (t->k.present)
-        printf(", Lk %llu", (unsigned long long)t->k.shape[2]);
-    if (request->op == RHUMB_OP_ATTENTION)
-        printf(", %s%s", request->causal ? "causal" : "not causal",
-               !request->causal && kind->causal ? " (the model is: --causal)" : "");
-    if (request->op == RHUMB_OP_ATTENTION && kind->window_left != RHUMB_NO_WINDOW)
-        printf(", window %d", kind->window_left);
-    putchar('\n');
-    print_step("rotate", &steps->rotate);
-    print_step("attention", &steps->attention);
-    if (a->output != NULL)
-        printf("%-10s %s\n", "output", a->output);
-}
-
-static void put_step(cJSON *root, const char *name, const run_step *step)
-{
-    cJSON *item;
-
-    if (!step->ran)
-        return;
-    item = cJSON_AddObjectToObject(root, name);
-    json_put_plan(item, &step->properties);
-    cJSON_AddNumberToObject(item, "gpu_ns", step->ns);
-    cJSON_AddStringToObject(item, "clock", step->host_clock ? "host" : "queue");
-    cJSON_AddNumberToObject(item, "total_bytes", step->bytes);
-    cJSON_AddNumberToObject(item, "gigabytes_per_second", step->bytes / step->ns);
-    if (step->flops > 0.0) {
-        cJSON_AddNumberToObject(item, "visible_flops", step->flops);
-        cJSON_AddNumberToObject(item, "gigaflops_per_second", step->flops / step->ns);
-    }
-    if (step->checked) {
-        cJSON_AddNumberToObject(item, "max_error", step->check.error);
-        cJSON_AddNumberToObject(item, "bound", step->check.bound);
-        cJSON_AddBoolToObject(item, "pass", step->check.pass);
-    }
-}
-
-static void put_shape(cJSON *root, const char *name, const run_tensor *t)
-{
-    cJSON *list;
-
-    if (!t->present)
-        return;
-    list = cJSON_AddArrayToObject(root, name);
-    for (uint32_t i = 0; i < 4; i++)
-        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)t->shape[i]));
-}
-
-static int print_json(const gpu *g, const arguments *a, const run_request *request,
-                      const run_tensors *t, const run_steps *steps)
-{
-    cJSON *root = cJSON_CreateObject();
-
-    json_put_device(cJSON_AddObjectToObject(root, "device"), g);
-    cJSON_AddStringToObject(root, "op", command_op_name(request->op));
-    cJSON_AddStringToObject(root, "layer_kind", request->kind->name);
-    cJSON_AddStringToObject(root, "dtype", command_dtype_name(t->q.dtype));
-    cJSON_AddBoolToObject(root, "causal", request->causal);
-    put_shape(root, "q", &t->q);
-    put_shape(root, "k", &t->k);
-    put_shape(root, "v", &t->v);
-    put_step(root, "rotate", &steps->rotate);
-    put_step(root, "attention", &steps->attention);
-    if (a->output != NULL)
-        cJSON_AddStringToObject(root, "output", a->output);
-    return json_print(root);
-}
-
-/* ----------------------------------------------------------------------------------------------
  * Running
  */
 static bool step_failed(const run_step *step)
@@ -230,19 +184,19 @@ static bool step_failed(const run_step *step)
 static int finish(gpu *g, const arguments *a, const run_request *request, const run_tensors *t,
                   const run_steps *steps)
 {
-    const bool failed = step_failed(&steps->rotate) || step_failed(&steps->attention);
+    const bool failed = step_failed(&steps->keys) || step_failed(&steps->main);
     tensor_error error = {.line = ""};
     uint32_t messages = atomic_load(&g->validation_count);
 
     if (messages != 0)
         return command_error("run", "%u validation messages, the first: %s", messages,
                              g->validation_first);
-    if (!failed && a->output != NULL && !run_write(a->output, t, &error))
+    if (!failed && a->output != NULL && !run_write(a->output, request, t, &error))
         return command_error("run", "%s", error.line);
-    if (a->json && print_json(g, a, request, t, steps) != 0)
+    if (a->json && run_print_json(g, request, t, steps, a->output) != 0)
         return command_error("run", "no host memory for the JSON");
     if (!a->json)
-        print_text(g, a, request, t, steps);
+        run_print_text(g, request, t, steps, a->output);
     if (failed)
         return command_error("run", "the result is beyond its bound%s",
                              a->output != NULL ? "; nothing was written" : "");
@@ -269,29 +223,50 @@ static int compute(gpu *g, const arguments *a, const run_request *request, run_t
 /* The runtime's own domain, told before anything is computed. */
 static bool check_offset(const run_request *request, const run_tensors *t, tensor_error *message)
 {
-    const long long highest = (long long)INT32_MAX - (long long)t->q.shape[2];
-    const long long lowest = request->kind->rotary != NULL ? 0 : -(1LL << 30);
+    const int32_t offset = request->settings.plan.q_offset;
+    const uint64_t rows = t->view[RHUMB_VIEW_Q].shape[2];
+    const long long highest = (long long)INT32_MAX - (long long)rows;
+    const long long lowest = run_rotary(request) != NULL ? 0 : -(1LL << 30);
 
-    if (!request->offset_given || (request->offset >= lowest && request->offset <= highest))
+    if (request->kind == NULL || offset == RHUMB_UNSET || (offset >= lowest && offset <= highest))
         return true;
     snprintf(message->line, sizeof message->line,
              "--offset wants %lld to %lld for %llu rows of Q%s, not %d", lowest, highest,
-             (unsigned long long)t->q.shape[2],
-             lowest == 0 ? ", as it is a position" : "", request->offset);
+             (unsigned long long)rows, lowest == 0 ? ", as it is a position" : "", offset);
     return false;
 }
 
 /* Without --offset attention takes the last rows; they cannot be more than there are. */
 static bool check_rows(const run_request *request, const run_tensors *t, tensor_error *message)
 {
-    if (request->op == RHUMB_OP_ROTATE || request->offset_given || request->kind->rotary == NULL ||
-        t->q.shape[2] <= t->k.shape[2])
+    const uint64_t q = t->view[RHUMB_VIEW_Q].shape[2], k = t->view[RHUMB_VIEW_K].shape[2];
+
+    if (request->op != RHUMB_OP_ATTENTION || run_rotary(request) == NULL || q <= k ||
+        request->settings.plan.q_offset != RHUMB_UNSET || t->view[RHUMB_VIEW_POSITIONS_Q].present)
         return true;
     snprintf(message->line, sizeof message->line,
              "q has %llu rows and k %llu, so that the first row of Q would lie before position 0: "
              "give --offset",
-             (unsigned long long)t->q.shape[2], (unsigned long long)t->k.shape[2]);
+             (unsigned long long)q, (unsigned long long)k);
     return false;
+}
+
+static bool read_tensors(const arguments *a, run_request *request, run_tensors *t,
+                         tensor_error *message)
+{
+    const uint64_t seed = a->seed >= 0 ? (uint64_t)a->seed : 1;
+
+    if (a->input == NULL && a->random == 0)
+        return true;
+    return a->input != NULL ? run_read(a->input, request, t, message)
+                            : run_draw((uint32_t)a->random, seed, request, t, message);
+}
+
+/* Lines that begin with an option are about the arguments. */
+static int refused(const tensor_error *message)
+{
+    return strncmp(message->line, "--", 2) == 0 ? command_usage_error("run", "%s", message->line)
+                                                : command_error("run", "%s", message->line);
 }
 
 static int run_tensors_on(gpu *g, const arguments *a, run_request *request)
@@ -304,14 +279,11 @@ static int run_tensors_on(gpu *g, const arguments *a, run_request *request)
     rhumb_init_limits(&limits);
     rhumb_get_limits(g->context, &limits);
     request->max_bytes = limits.max_storage_range;
-    if (a->input != NULL ? !run_read(a->input, request, &t, &message)
-                         : !run_draw((uint32_t)a->random, (uint64_t)a->seed, request, &t, &message))
-        status = command_error("run", "%s", message.line);
-    else if (!check_offset(request, &t, &message) ||
-             (a->output != NULL && !run_check_output(a->output, request, &t, &message)))
-        status = command_usage_error("run", "%s", message.line);
-    else if (!check_rows(request, &t, &message))
-        status = command_error("run", "%s", message.line);
+    if (!read_tensors(a, request, &t, &message) || !check_offset(request, &t, &message) ||
+        !check_rows(request, &t, &message) || !run_complete(request, &t, &message) ||
+        !run_can_check(request, &t, &message) ||
+        (a->output != NULL && !run_check_output(a->output, request, &t, &message)))
+        status = refused(&message);
     else
         status = compute(g, a, request, &t);
     run_tensors_free(&t);
@@ -319,20 +291,39 @@ static int run_tensors_on(gpu *g, const arguments *a, run_request *request)
 }
 
 /* The device comes before the tensors: what it cannot bind is not worth drawing. */
-static int run_layer(const arguments *a, run_request *request)
+static int run_on_device(const arguments *a, run_request *request)
 {
     char error[GPU_MESSAGE_SIZE] = "";
     gpu *g = NULL;
     int status;
 
-    if (request->op == RHUMB_OP_ROTATE && request->kind->rotary == NULL)
-        return command_error("run", "rotate: layers of kind \"%s\" have no rotary embedding",
-                             request->kind->name);
     if (command_open_device(&a->options, &g, error, sizeof error) != RHUMB_OK)
         return command_error("run", "%s", error);
     status = run_tensors_on(g, a, request);
     gpu_close(g);
     return status;
+}
+
+static int run_layer(const arguments *a, run_request *request)
+{
+    const rhumb_layer_kind *kind = request->kind;
+    const rhumb_header *scheme = kind->rotary;
+    run_plan *plan = &request->settings.plan;
+
+    if (request->op == RHUMB_OP_ROTATE && scheme == NULL)
+        return command_error("run", "rotate: layers of kind \"%s\" have no rotary embedding",
+                             kind->name);
+    request->settings.entry = scheme != NULL ? scheme_find_type(scheme->type) : NULL;
+    request->settings.scheme = scheme;
+    plan->heads = kind->heads;
+    plan->kv_heads = kind->kv_heads;
+    plan->head_dim = kind->head_dim;
+    if (request->op == RHUMB_OP_ATTENTION) {
+        plan->scale = kind->scale;
+        plan->window_left = kind->window_left;
+        plan->window_right = kind->window_right;
+    }
+    return run_on_device(a, request);
 }
 
 static int unknown_kind(const describe_report *report, const char *name)
@@ -361,9 +352,9 @@ static int run_config(const arguments *a, run_request *request)
         if (request->kind == NULL)
             status = unknown_kind(report, a->kind != NULL ? a->kind : "");
         else if (describe_beyond(request->kind, request->op) != NULL)
-            status = command_error("run", "layers of kind \"%s\" have %s: not done here yet",
-                                   request->kind->name,
-                                   describe_beyond(request->kind, request->op));
+            status =
+                command_error("run", "layers of kind \"%s\" have %s: not done here yet",
+                              request->kind->name, describe_beyond(request->kind, request->op));
         else
             status = run_layer(a, request);
     }
@@ -372,25 +363,64 @@ static int run_config(const arguments *a, run_request *request)
     return status;
 }
 
+/* What can be said before a device is opened. */
+static bool scheme_fits(const run_request *request, tensor_error *message)
+{
+    static const char *const kinds[] = {"rotary", "absolute", "relative", "resampling"};
+    const scheme_entry *entry = request->settings.entry;
+    const rhumb_op op = request->op;
+    const bool second = entry != NULL && entry->type == RHUMB_TYPE_SWIN_V2;
+    bool fits = true;
+
+    if (entry == NULL)
+        fits = op == RHUMB_OP_ATTENTION || op == RHUMB_OP_SCORES || op == RHUMB_OP_PROJECT;
+    else if (op == RHUMB_OP_ENCODE)
+        fits = entry->kind == SCHEME_absolute || second;
+    else if (op == RHUMB_OP_ROTATE)
+        fits = entry->kind == SCHEME_rotary;
+    else if (op == RHUMB_OP_RESIZE)
+        fits = entry->kind == SCHEME_resampling;
+    else
+        fits =
+            entry->kind == SCHEME_relative ||
+            (entry->kind == SCHEME_rotary && (op == RHUMB_OP_ATTENTION || op == RHUMB_OP_SCORES));
+    if (!fits)
+        snprintf(message->line, sizeof message->line,
+                 "--scheme wants one that %s is of, not %s%s%s", command_op_name(op),
+                 entry != NULL ? entry->name : "none", entry != NULL ? ", which is " : "",
+                 entry != NULL ? kinds[entry->kind] : "");
+    return fits;
+}
+
+static int run_request_of(const arguments *a, run_request *request)
+{
+    tensor_error message = {.line = ""};
+
+    if (!make_request(a, request, &message) || !run_check_names(a->input, a->output, &message) ||
+        (a->scheme != NULL && !scheme_fits(request, &message)))
+        return command_usage_error("run", "%s", message.line);
+    return a->config != NULL ? run_config(a, request) : run_on_device(a, request);
+}
+
 int rhumb_command_run(int argc, char **argv)
 {
-    arguments a = {.offset = RHUMB_UNSET, .seed = 1};
+    arguments a = {.offset = RHUMB_UNSET, .seed = -1};
     rhumb_limits floor_limits;
-    tensor_error message = {.line = ""};
     run_request request;
     command_line line;
+    int status;
 
     read_arguments(argc, argv, &line, &a);
-    if (line.error[0] == '\0' && a.help) {
+    if (line.error[0] != '\0')
+        return command_usage_error("run", "%s", line.error);
+    if (a.help) {
         fputs(usage, stdout);
         return RHUMB_EXIT_OK;
     }
-    if (line.error[0] != '\0' || !make_request(&a, &request, line.error, sizeof line.error))
-        return command_usage_error("run", "%s", line.error);
-    if (!run_check_names(a.input, a.output, &message))
-        return command_usage_error("run", "%s", message.line);
     rhumb_init_limits_floor(&floor_limits);
     if (a.floor)
         a.options.clamp = &floor_limits;
-    return run_config(&a, &request);
+    status = run_request_of(&a, &request);
+    run_settings_free(&request.settings);
+    return status;
 }

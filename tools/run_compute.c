@@ -1,9 +1,7 @@
 #include "run_model.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool fail(tensor_error *message, const char *line)
 {
@@ -11,25 +9,17 @@ static bool fail(tensor_error *message, const char *line)
     return false;
 }
 
-static double *doubles(const run_tensor *t, tensor_error *message)
-{
-    double *values = malloc((size_t)t->count * sizeof *values);
-
-    if (values == NULL)
-        fail(message, "no host memory for the reference");
-    else
-        verify_widen(t->dtype, t->data, t->count, values);
-    return values;
-}
-
 static void add(gpu_operation *op, rhumb_view_id id, const run_tensor *t, const void *input,
                 void *output)
 {
-    gpu_add_tensor(op, id, t->dtype, t->shape[0], t->shape[1], t->shape[2], t->shape[3], input,
-                   output);
+    gpu_tensor *to = gpu_add_tensor(op, id, t->dtype, t->shape[0], t->shape[1], t->shape[2],
+                                    t->shape[3], input, output);
+
+    memcpy(to->stride, t->stride, sizeof to->stride);
 }
 
-static bool run_operation(gpu *g, gpu_operation *op, run_step *step, tensor_error *message)
+static bool run_operation(gpu *g, gpu_operation *op, uint32_t batch, run_step *step,
+                          tensor_error *message)
 {
     op->repeats = 5;
     op->budget_ns = 1e9;
@@ -39,327 +29,258 @@ static bool run_operation(gpu *g, gpu_operation *op, run_step *step, tensor_erro
     step->properties = op->properties;
     step->ns = op->ns;
     step->host_clock = op->host_clock;
-    return true;
-}
-
-/* ----------------------------------------------------------------------------------------------
- * Rotation
- */
-static void keep_worst(run_step *step, const verify_result *v)
-{
-    const bool pass = v->pass && (!step->checked || step->check.pass);
-
-    if (!step->checked || v->error / v->bound > step->check.error / step->check.bound)
-        step->check = *v;
-    step->check.pass = pass;
-    step->checked = true;
-}
-
-/* [axes, batch, rows], every axis the same: offset + row, as for text. The caller frees. */
-static int32_t *make_positions(uint32_t axes, uint64_t batch, uint64_t rows, int32_t offset,
-                               tensor_error *message)
-{
-    int32_t *positions = malloc((size_t)(axes * batch * rows) * sizeof *positions);
-
-    if (positions == NULL)
-        fail(message, "no host memory for positions");
-    else
-        ref_arange(axes * (uint32_t)batch, (uint32_t)rows, offset, positions);
-    return positions;
-}
-
-/* Schemes of several axes take no arange. */
-static void add_positions(gpu_operation *op, uint32_t axes, uint64_t rows, const int32_t *positions)
-{
-    if (axes > 1)
-        gpu_add_tensor(op, RHUMB_VIEW_POSITIONS_Q, RHUMB_I32, 1, axes, 1, rows, positions, NULL);
-}
-
-/* Axes of the positions: 1 without rotation. */
-static bool read_rotary(const run_request *request, uint32_t length, verify_rotary *rotary,
-                        tensor_error *message)
-{
-    memset(rotary, 0, sizeof *rotary);
-    rotary->axes = 1;
-    if (request->kind->rotary == NULL)
-        return true;
-    if (!verify_read_rotary(request->kind->rotary, request->kind->head_dim, length, rotary))
-        return fail(message, "the reference does not know this rotary scheme");
-    if (rotary->type == RHUMB_TYPE_ROPE2D)
-        return fail(message, "positions on a grid: not done here yet");
+    step->bytes = (double)op->properties.bytes * batch;
+    step->flops = (double)op->properties.flops * batch;
     return true;
 }
 
 /* The largest position + 1, for frequencies that follow it. */
 static uint32_t length_of(const run_request *request, const run_tensors *t)
 {
-    const int64_t q = (int64_t)t->q.shape[2], k = t->k.present ? (int64_t)t->k.shape[2] : 0;
-    const bool alone = request->op == RHUMB_OP_ROTATE;
-    const int64_t offset = request->offset_given ? request->offset : alone ? 0 : k - q;
+    const run_plan *p = &request->settings.plan;
+    const int64_t end = (int64_t)run_first_position(request) + p->q_len;
+    int64_t length = t->view[RHUMB_VIEW_POSITIONS_Q].present ? 1 : end;
 
-    return (uint32_t)(offset + q > k ? offset + q : k);
+    if (p->new_length != 0)
+        return p->new_length;
+    if (request->op != RHUMB_OP_ROTATE && !t->view[RHUMB_VIEW_POSITIONS_K].present &&
+        (int64_t)p->k_len > length)
+        length = p->k_len;
+    for (uint32_t id = RHUMB_VIEW_POSITIONS_Q; id <= RHUMB_VIEW_POSITIONS_K; id++) {
+        const int32_t *positions = t->view[id].data;
+        for (uint64_t i = 0; t->view[id].present && i < t->view[id].count; i++)
+            length = (int64_t)positions[i] + 1 > length ? (int64_t)positions[i] + 1 : length;
+    }
+    return (uint32_t)length;
 }
 
-static bool check_rotated(const verify_rotary *rotary, bool keys, const int32_t *positions,
-                          const run_tensor *in, const run_tensor *out, run_step *step,
+/* Projections know of a continuous bias only: tables of all other schemes are made alike. */
+static const void *plan_scheme(const run_request *request)
+{
+    const run_settings *s = &request->settings;
+
+    if (run_rotary(request) != NULL || s->entry == NULL ||
+        (request->op == RHUMB_OP_PROJECT && s->entry->type != RHUMB_TYPE_SWIN_V2))
+        return NULL;
+    return s->scheme;
+}
+
+static void set_info(const run_request *request, gpu_operation *op)
+{
+    const run_plan *p = &request->settings.plan;
+
+    op->info.heads = p->heads;
+    op->info.kv_heads = p->kv_heads;
+    op->info.head_dim = p->head_dim;
+    op->info.value_dim = p->value_dim;
+    op->info.max_q_length = p->q_len;
+    op->info.max_k_length = p->k_len;
+    op->info.rotary = run_rotary(request);
+    op->info.scheme = plan_scheme(request);
+    op->info.scale = (float)p->scale;
+    op->info.variant = p->variant;
+    op->info.mask_order = p->mask_order;
+    op->info.purpose = p->purpose;
+    op->info.append = p->append;
+    op->info.weight_layout = p->weight_layout;
+    op->info.norm_epsilon = (float)p->norm_epsilon;
+    op->info.gain_offset = (float)p->gain_offset;
+}
+
+static void set_dispatch(const run_request *request, gpu_operation *op)
+{
+    const run_plan *p = &request->settings.plan;
+
+    op->dispatch.q_offset = p->q_offset;
+    op->dispatch.causal = p->causal;
+    op->dispatch.inverse = p->inverse;
+    op->dispatch.window_left = p->window_left;
+    op->dispatch.window_right = p->window_right;
+    op->dispatch.append_position = p->append_position;
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * Keys before ATTENTION and SCORES
+ */
+
+/* POSITIONS_K, or the rows of K on every axis where there are several; one axis takes no view then.
+ */
+static bool key_positions(const run_request *request, const run_tensors *t, run_tensor *positions,
                           tensor_error *message)
 {
-    verify_rows rows = {.batch = (uint32_t)in->shape[0],
-                        .heads = (uint32_t)in->shape[1],
-                        .rows = (uint32_t)in->shape[2],
-                        .head_dim = (uint32_t)in->shape[3],
-                        .keys = keys};
-    int32_t *all = make_positions(rotary->axes, rows.batch, rows.rows, positions[0], message);
-    double *x = doubles(in, message);
-    double *y = malloc((size_t)in->count * sizeof *y);
-    verify_result v;
-    bool done = all != NULL && x != NULL && y != NULL;
+    const uint32_t axes = run_axes(request);
+    const uint64_t shape[4] = {1, axes, 1, request->settings.plan.k_len};
 
-    if (!done)
-        fail(message, "no host memory for the reference");
-    rows.positions = all;
-    if (done)
-        done = verify_rotate(rotary, &rows, x, y) ||
-               fail(message, "the reference refuses the rotation");
-    if (done) {
-        verify_compare(out->dtype, out->data, y, out->count,
-                       verify_rotate_scale(x, in->count, verify_growth(rotary, &rows)), &v);
-        keep_worst(step, &v);
+    memset(positions, 0, sizeof *positions);
+    if (t->view[RHUMB_VIEW_POSITIONS_K].present) {
+        *positions = t->view[RHUMB_VIEW_POSITIONS_K];
+        return true;
     }
-    free(all);
-    free(x);
-    free(y);
-    return done;
+    if (axes == 1)
+        return true;
+    if (strcmp(request->settings.entry->name, "rope2d") == 0)
+        return fail(message, "positions of K on a grid: wanted a tensor positions_k [2, L], found "
+                             "none");
+    if (!run_tensor_make(positions, RHUMB_I32, 4, shape, message))
+        return false;
+    ref_arange(axes, request->settings.plan.k_len, 0, positions->data);
+    return true;
 }
 
-static bool check_rotation(const run_request *request, const verify_rotary *rotary,
-                           const int32_t *positions, const run_tensors *t, run_step *step,
-                           tensor_error *message)
+static bool rotate_keys(gpu *g, const run_request *request, run_tensors *t, uint32_t length,
+                        run_step *step, tensor_error *message)
 {
-    const bool with_q = request->op == RHUMB_OP_ROTATE;
-
-    return (!with_q ||
-            check_rotated(rotary, false, positions, &t->q, &t->q_out, step, message)) &&
-           (!t->k.present ||
-            check_rotated(rotary, true, positions, &t->k, &t->k_out, step, message));
-}
-
-/* What of q and k is to be rotated: both by ROTATE, k by ATTENTION. */
-static bool rotate(gpu *g, const run_request *request, run_tensors *t, run_step *step,
-                   tensor_error *message)
-{
-    const bool with_q = request->op == RHUMB_OP_ROTATE;
-    const int32_t offset = with_q && request->offset_given ? request->offset : 0;
-    const uint64_t rows = with_q ? t->q.shape[2] : t->k.shape[2];
-    const uint32_t length = length_of(request, t);
-    int32_t *positions;
-    verify_rotary rotary;
+    const run_plan *p = &request->settings.plan;
+    const run_tensor *k = &t->view[RHUMB_VIEW_K];
+    run_tensor *out = &t->view[RHUMB_VIEW_K_OUT];
+    run_tensor positions;
     gpu_operation op;
     bool done;
 
-    if (!read_rotary(request, length, &rotary, message))
-        return false;
     gpu_init_operation(&op, RHUMB_OP_ROTATE);
-    op.info.rotary = request->kind->rotary;
-    op.info.heads = request->kind->heads;
-    op.info.kv_heads = request->kind->kv_heads;
-    op.info.head_dim = request->kind->head_dim;
-    op.info.max_q_length = (uint32_t)rows;
+    op.info.rotary = run_rotary(request);
+    op.info.heads = p->heads;
+    op.info.kv_heads = p->kv_heads;
+    op.info.head_dim = p->head_dim;
+    op.info.max_q_length = p->k_len;
     op.new_length = length;
-    op.dispatch.q_offset = offset;
-    if (with_q) {
-        if (!run_tensor_make(&t->q_out, t->q.dtype, t->q.rank, t->q.shape, message))
-            return false;
-        add(&op, RHUMB_VIEW_Q, &t->q, t->q.data, NULL);
-        add(&op, RHUMB_VIEW_Q_OUT, &t->q_out, NULL, t->q_out.data);
-    }
-    if (t->k.present) {
-        if (!run_tensor_make(&t->k_out, t->k.dtype, t->k.rank, t->k.shape, message))
-            return false;
-        add(&op, RHUMB_VIEW_K, &t->k, t->k.data, NULL);
-        add(&op, RHUMB_VIEW_K_OUT, &t->k_out, NULL, t->k_out.data);
-    }
-    positions = make_positions(rotary.axes, 1, rows, offset, message);
-    if (positions == NULL)
+    if (!run_tensor_make(out, k->dtype, k->rank, k->shape, message) ||
+        !key_positions(request, t, &positions, message))
         return false;
-    add_positions(&op, rotary.axes, rows, positions);
-    done = run_operation(g, &op, step, message);
-    step->bytes = (double)step->properties.bytes * (double)(with_q ? t->q.shape[0] : t->k.shape[0]);
+    add(&op, RHUMB_VIEW_K, k, k->data, NULL);
+    add(&op, RHUMB_VIEW_K_OUT, out, NULL, out->data);
+    if (positions.present)
+        add(&op, RHUMB_VIEW_POSITIONS_Q, &positions, positions.data, NULL);
+    done = run_operation(g, &op, p->batch, step, message);
+    if (!t->view[RHUMB_VIEW_POSITIONS_K].present)
+        free(positions.data);
     if (done && request->check)
-        done = check_rotation(request, &rotary, positions, t, step, message);
-    free(positions);
+        done = run_check_keys(request, t, length, step, message);
     return done;
 }
 
 /* ----------------------------------------------------------------------------------------------
- * Attention
+ * The operation
  */
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
 {
     return x < low ? low : x > high ? high : x;
 }
 
-/* The part of all (query, key) pairs that is visible. */
-static double visible_part(const run_request *request, int64_t q_rows, int64_t k_rows)
+/* The part of all (query, key) pairs that is visible, by index. */
+static double visible_part(const run_request *request)
 {
-    const int64_t offset = request->offset_given ? request->offset : k_rows - q_rows;
+    const run_plan *p = &request->settings.plan;
+    const int64_t offset = run_first_position(request), keys = p->k_len;
     double pairs = 0.0;
 
-    for (int64_t a = 0; a < q_rows; a++) {
-        int64_t first = 0, end = k_rows;
-        if (request->causal)
+    for (int64_t a = 0; a < (int64_t)p->q_len; a++) {
+        int64_t first = 0, end = keys;
+        if (p->causal)
             end = clamp(a + offset + 1, 0, end);
-        if (request->kind->window_left != RHUMB_NO_WINDOW)
-            first = clamp(a + offset - request->kind->window_left + 1, 0, k_rows);
-        if (request->kind->window_right != RHUMB_NO_WINDOW)
-            end = clamp(a + offset + request->kind->window_right + 1, 0, end);
+        if (p->window_left != RHUMB_NO_WINDOW)
+            first = clamp(a + offset - p->window_left + 1, 0, keys);
+        if (p->window_right != RHUMB_NO_WINDOW)
+            end = clamp(a + offset + p->window_right + 1, 0, end);
         if (end > first)
             pairs += (double)(end - first);
     }
-    return pairs / ((double)q_rows * (double)k_rows);
+    return pairs / ((double)p->q_len * (double)p->k_len);
 }
 
-static void describe_reference(const run_request *request, const run_tensors *t, ref_attention *r)
+/* Operands, of which K has been rotated where it had to be, and results. */
+static void add_views(const run_request *request, run_tensors *t, gpu_operation *op)
 {
-    ref_attention_init(r, (uint32_t)t->q.shape[0], request->kind->heads, (uint32_t)t->q.shape[2],
-                       (uint32_t)t->k.shape[2], request->kind->head_dim);
-    r->kv_heads = request->kind->kv_heads;
-    r->value_dim = (uint32_t)t->v.shape[3];
-    r->scale = request->kind->scale;
-    r->causal = request->causal;
-    r->window_left = request->kind->window_left;
-    r->window_right = request->kind->window_right;
-    r->q_offset = request->offset_given ? request->offset : REF_UNSET;
+    const bool logits = request->op == RHUMB_OP_ATTENTION || request->op == RHUMB_OP_SCORES;
+    const uint32_t results = run_results(request, t);
+
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
+        run_tensor view = t->view[id];
+        const bool result = (results >> id & 1u) != 0;
+        if (!view.present || (logits && id == RHUMB_VIEW_K_OUT))
+            continue;
+        if (logits && id == RHUMB_VIEW_K && t->view[RHUMB_VIEW_K_OUT].present)
+            view = t->view[RHUMB_VIEW_K_OUT];
+        if (logits && id == RHUMB_VIEW_POSITIONS_K)
+            view.shape[1] = 1; /* masks go by the first axis */
+        add(op, (rhumb_view_id)id, &view, view.data, result ? view.data : NULL);
+    }
 }
 
-/* Position of the first row of Q. */
-static int32_t first_position(const run_request *request, const run_tensors *t)
+/* The plan says how large WORKSPACE is only when it is among the views. */
+static bool add_workspace(gpu *g, const run_request *request, gpu_operation *op,
+                          tensor_error *message)
 {
-    return request->offset_given ? request->offset
-                                 : (int32_t)((int64_t)t->k.shape[2] - (int64_t)t->q.shape[2]);
-}
+    const uint32_t unfused =
+        request->settings.plan.variant == RHUMB_VARIANT_UNFUSED || op->info.scheme != NULL;
+    gpu_tensor *workspace;
+    uint32_t masked = 0;
 
-/* In place. */
-static bool rotate_queries(const run_request *request, const run_tensors *t,
-                           const verify_rotary *rotary, double *q, tensor_error *message)
-{
-    verify_rows rows = {.batch = (uint32_t)t->q.shape[0],
-                        .heads = (uint32_t)t->q.shape[1],
-                        .rows = (uint32_t)t->q.shape[2],
-                        .head_dim = (uint32_t)t->q.shape[3]};
-    int32_t *positions;
-    bool done;
-
-    if (request->kind->rotary == NULL)
+    for (uint32_t i = 0; i < op->tensor_count; i++)
+        masked |= op->tensors[i].id == RHUMB_VIEW_MASK;
+    if (request->op != RHUMB_OP_ATTENTION || (!unfused && !masked))
         return true;
-    positions = make_positions(rotary->axes, rows.batch, rows.rows, first_position(request, t),
-                               message);
-    if (positions == NULL)
-        return false;
-    rows.positions = positions;
-    done = verify_rotate(rotary, &rows, q, q) ||
-           fail(message, "--check: the reference refuses the rotation");
-    free(positions);
-    return done;
+    workspace = gpu_add_tensor(op, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, 1, NULL, NULL);
+    if (gpu_query_operation(g, op) != RHUMB_OK)
+        return fail(message, op->message);
+    if (op->properties.workspace_size == 0) {
+        op->tensor_count--;
+        op->info.views &= ~RHUMB_VIEW_BIT(RHUMB_VIEW_WORKSPACE);
+        return true;
+    }
+    workspace->shape[3] =
+        op->properties.workspace_size / sizeof(float) * request->settings.plan.batch;
+    return true;
 }
 
-/* With the keys as the device rotated and stored them: their own error is the rotation's check. */
-static bool check_attention(const run_request *request, const run_tensors *t,
-                            const verify_rotary *rotary, run_step *step, tensor_error *message)
+/* Where positions, lengths or slots come from a tensor the device counts those that it could not
+ * follow. Timed runs count again, so that the number says only whether there are any. */
+static void add_status(const run_tensors *t, gpu_operation *op, int32_t *status)
 {
-    const run_tensor *keys = t->k_out.present ? &t->k_out : &t->k;
-    double *q = doubles(&t->q, message);
-    double *k = doubles(keys, message);
-    double *v = doubles(&t->v, message);
-    double *o = malloc((size_t)t->o.count * sizeof *o);
-    bool done = q != NULL && k != NULL && v != NULL && o != NULL;
-    ref_attention reference;
-    verify_result result;
+    static const rhumb_view_id ids[] = {RHUMB_VIEW_POSITIONS_Q, RHUMB_VIEW_POSITIONS_K,
+                                        RHUMB_VIEW_LENGTHS, RHUMB_VIEW_SLOTS};
+    bool wanted = false;
 
-    if (!done)
-        fail(message, "no host memory for the reference");
-    done = done && rotate_queries(request, t, rotary, q, message);
-    if (done) {
-        describe_reference(request, t, &reference);
-        reference.q = q;
-        reference.k = k;
-        reference.v = v;
-        reference.o = o;
-        done = ref_attend(&reference) == 0 || fail(message, "the reference refuses the attention");
-    }
-    if (done) {
-        verify_compare(t->o.dtype, t->o.data, o, t->o.count, verify_attention_scale(&reference),
-                       &result);
-        keep_worst(step, &result);
-    }
-    free(q);
-    free(k);
-    free(v);
-    free(o);
-    return done;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        wanted = wanted || t->view[ids[i]].present;
+    if (wanted)
+        gpu_add_tensor(op, RHUMB_VIEW_STATUS, RHUMB_I32, 1, 1, 1, 1, status, status);
 }
 
-static bool attend(gpu *g, const run_request *request, run_tensors *t, run_step *step,
-                   tensor_error *message)
+static bool operate(gpu *g, const run_request *request, run_tensors *t, uint32_t length,
+                    run_step *step, tensor_error *message)
 {
-    const rhumb_layer_kind *kind = request->kind;
-    const run_tensor *keys = t->k_out.present ? &t->k_out : &t->k;
-    const uint64_t shape[4] = {t->q.shape[0], t->q.shape[1], t->q.shape[2], t->v.shape[3]};
-    const double part = visible_part(request, (int64_t)t->q.shape[2], (int64_t)t->k.shape[2]);
-    const uint32_t length = length_of(request, t);
-    int32_t *positions;
-    verify_rotary rotary;
     gpu_operation op;
-    bool done;
+    int32_t status = 0;
 
-    if (!read_rotary(request, length, &rotary, message))
-        return false;
-    if (!run_tensor_make(&t->o, t->q.dtype, t->q.rank, shape, message))
-        return false;
-    gpu_init_operation(&op, RHUMB_OP_ATTENTION);
-    op.info.rotary = kind->rotary;
-    op.info.scheme = kind->scheme;
-    op.info.heads = kind->heads;
-    op.info.kv_heads = kind->kv_heads;
-    op.info.head_dim = kind->head_dim;
-    op.info.value_dim = (uint32_t)t->v.shape[3];
-    op.info.max_q_length = (uint32_t)t->q.shape[2];
-    op.info.max_k_length = (uint32_t)t->k.shape[2];
-    op.info.scale = (float)kind->scale;
+    gpu_init_operation(&op, request->op);
+    set_info(request, &op);
+    set_dispatch(request, &op);
+    op.old_length = request->settings.plan.old_length;
     op.new_length = length;
-    op.dispatch.causal = request->causal;
-    op.dispatch.window_left = kind->window_left;
-    op.dispatch.window_right = kind->window_right;
-    if (request->offset_given)
-        op.dispatch.q_offset = request->offset;
-    add(&op, RHUMB_VIEW_Q, &t->q, t->q.data, NULL);
-    add(&op, RHUMB_VIEW_K, keys, keys->data, NULL);
-    add(&op, RHUMB_VIEW_V, &t->v, t->v.data, NULL);
-    add(&op, RHUMB_VIEW_O, &t->o, NULL, t->o.data);
-    positions = make_positions(rotary.axes, 1, t->q.shape[2], first_position(request, t), message);
-    if (positions == NULL)
+    add_views(request, t, &op);
+    add_status(t, &op, &status);
+    if (!add_workspace(g, request, &op, message) ||
+        !run_operation(g, &op, request->settings.plan.batch, step, message))
         return false;
-    add_positions(&op, rotary.axes, t->q.shape[2], positions);
-    done = run_operation(g, &op, step, message);
-    free(positions);
-    step->flops = (double)step->properties.flops * (double)t->q.shape[0] * part;
-    step->bytes = (double)step->properties.bytes * (double)t->q.shape[0];
-    if (done && request->check)
-        done = check_attention(request, t, &rotary, step, message);
-    return done;
+    step->outside = status != 0;
+    if (request->op == RHUMB_OP_ATTENTION)
+        step->flops *= visible_part(request);
+    if (!request->check)
+        return true;
+    return request->op == RHUMB_OP_ROTATE ? run_check_rotation(request, t, length, step, message)
+                                          : run_check_attention(request, t, length, step, message);
 }
 
 bool run_compute(gpu *g, const run_request *request, run_tensors *tensors, run_steps *steps,
                  tensor_error *message)
 {
+    const bool logits = request->op == RHUMB_OP_ATTENTION || request->op == RHUMB_OP_SCORES;
+    const uint32_t length = length_of(request, tensors);
+
     memset(steps, 0, sizeof *steps);
-    if (request->kind->rotary != NULL && !rotate(g, request, tensors, &steps->rotate, message))
+    if (logits && run_rotary(request) != NULL &&
+        !rotate_keys(g, request, tensors, length, &steps->keys, message))
         return false;
-    if (request->op == RHUMB_OP_ROTATE)
-        return true;
-    if (!attend(g, request, tensors, &steps->attention, message))
-        return false;
-    free(tensors->k_out.data); /* on the way, not a result */
-    memset(&tensors->k_out, 0, sizeof tensors->k_out);
-    return true;
+    return operate(g, request, tensors, length, &steps->main, message);
 }

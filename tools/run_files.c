@@ -5,19 +5,23 @@
 #include "run_model.h"
 #include "safetensors.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define MAX_FILES 3u
+#define MAX_FILES 16u
+
+/* A .npy file, with the tensor it holds: "NAME=PATH", or by its place. */
+typedef struct file_name {
+    char path[1024];
+    char tensor[32];
+} file_name;
 
 void run_tensors_free(run_tensors *tensors)
 {
-    run_tensor *const all[] = {&tensors->q,     &tensors->k,     &tensors->v,
-                               &tensors->q_out, &tensors->k_out, &tensors->o};
-
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        free(all[i]->data);
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
+        free(tensors->view[id].data);
     memset(tensors, 0, sizeof *tensors);
 }
 
@@ -29,7 +33,12 @@ bool run_tensor_make(run_tensor *t, rhumb_dtype dtype, uint32_t rank, const uint
     t->dtype = dtype;
     t->rank = rank;
     memcpy(t->shape, shape, sizeof t->shape);
+    memcpy(t->file_shape, shape + 4 - rank, rank * sizeof *shape);
     t->count = shape[0] * shape[1] * shape[2] * shape[3];
+    for (int64_t d = 3, step = 1; d >= 0; d--) {
+        t->stride[d] = step;
+        step *= (int64_t)shape[d];
+    }
     t->data = calloc((size_t)t->count + 1, 4);
     if (t->data == NULL)
         snprintf(message->line, sizeof message->line, "no host memory for %llu elements",
@@ -41,16 +50,18 @@ bool run_check_size(const char *name, uint64_t batch, uint64_t heads, uint64_t r
                     uint64_t head_dim, rhumb_dtype dtype, const run_request *request,
                     tensor_error *message)
 {
-    const uint64_t row = batch * heads * head_dim * (dtype == RHUMB_F32 ? 4 : 2);
+    const bool wide = dtype == RHUMB_F32 || dtype == RHUMB_I32;
+    /* sizes of parameters are any, and their product may be beyond 64 bits */
+    const double row = (double)batch * (double)heads * (double)head_dim * (wide ? 4.0 : 2.0);
+    const double limit = (double)request->max_bytes;
 
-    if (row == 0 || rows <= request->max_bytes / row)
+    if (row * (double)rows <= limit)
         return true;
     snprintf(message->line, sizeof message->line,
-             "%.100s of %llu rows takes %llu bytes as %s, and the device binds %llu at once: "
-             "%llu rows at most%s",
-             name, (unsigned long long)rows, (unsigned long long)(row * rows),
-             command_dtype_name(dtype), (unsigned long long)request->max_bytes,
-             (unsigned long long)(request->max_bytes / row),
+             "%.100s of %llu rows takes %.0f bytes as %s, and the device binds %.0f at once: "
+             "%.0f rows at most%s",
+             name, (unsigned long long)rows, row * (double)rows, command_dtype_name(dtype), limit,
+             floor(limit / row),
              dtype == RHUMB_F32 ? ", or twice as many with --dtype f16 or bf16" : "");
     return false;
 }
@@ -59,9 +70,32 @@ bool run_check_size(const char *name, uint64_t batch, uint64_t heads, uint64_t r
  * Reading
  */
 
+bool run_tensor_convert(const tensor *from, run_tensor *to, tensor_error *message)
+{
+    const bool wide = to->dtype == RHUMB_F32 || to->dtype == RHUMB_I32;
+
+    if (from->dtype == (tensor_dtype)to->dtype) {
+        memcpy(to->data, from->data, (size_t)tensor_bytes(from));
+        return true;
+    }
+    for (uint64_t i = 0; i < from->count; i++) {
+        const double value = tensor_get(from, i);
+        if (to->dtype != RHUMB_I32) {
+            verify_narrow(to->dtype, &value, 1, (char *)to->data + i * (wide ? 4 : 2));
+        } else if (value >= INT32_MIN && value <= INT32_MAX) {
+            ((int32_t *)to->data)[i] = (int32_t)value;
+        } else {
+            snprintf(message->line, sizeof message->line,
+                     "%s: wanted integers of 32 bits, found %.0f", from->name, value);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* One tensor as the operations want it: dtype and shape checked against the layer. */
-static bool take(const tensor *from, const run_request *request, uint32_t heads, uint32_t head_dim,
-                 run_tensor *to, tensor_error *message)
+static bool take(const tensor *from, const char *name, const run_request *request, uint32_t heads,
+                 uint32_t head_dim, run_tensor *to, tensor_error *message)
 {
     uint64_t shape[4] = {1, 1, 1, 1};
     rhumb_dtype dtype = request->dtype;
@@ -98,15 +132,8 @@ static bool take(const tensor *from, const run_request *request, uint32_t heads,
     if (!run_check_size(from->name, shape[0], heads, shape[2], shape[3], dtype, request, message) ||
         !run_tensor_make(to, dtype, from->rank, shape, message))
         return false;
-    if (from->dtype == (tensor_dtype)dtype) {
-        memcpy(to->data, from->data, (size_t)tensor_bytes(from));
-        return true;
-    }
-    for (uint64_t i = 0; i < from->count; i++) {
-        const double value = tensor_get(from, i);
-        verify_narrow(dtype, &value, 1, (char *)to->data + i * (dtype == RHUMB_F32 ? 4 : 2));
-    }
-    return true;
+    snprintf(to->name, sizeof to->name, "%s", name);
+    return run_tensor_convert(from, to, message);
 }
 
 static const tensor *find(const tensor_list *list, char letter, bool *dotted)
@@ -140,34 +167,40 @@ static bool take_all(const char *input, const tensor_list *list, const run_reque
                              : "v");
         return false;
     }
-    if (!take(q, request, kind->heads, kind->head_dim, &tensors->q, message))
+    if (!take(q, "q", request, kind->heads, kind->head_dim, &tensors->view[RHUMB_VIEW_Q], message))
         return false;
-    if (k != NULL && !take(k, request, kind->kv_heads, kind->head_dim, &tensors->k, message))
+    if (k != NULL && !take(k, "k", request, kind->kv_heads, kind->head_dim,
+                           &tensors->view[RHUMB_VIEW_K], message))
         return false;
-    if (attention && !take(v, request, kind->kv_heads, 0, &tensors->v, message))
+    if (attention &&
+        !take(v, "v", request, kind->kv_heads, 0, &tensors->view[RHUMB_VIEW_V], message))
         return false;
     return true;
 }
 
-static bool compare_shapes(const run_request *request, const run_tensors *t, tensor_error *message)
+static bool compare_shapes(const run_request *request, const run_tensors *tensors,
+                           tensor_error *message)
 {
-    if (t->k.present && t->k.shape[0] != t->q.shape[0]) {
+    const run_tensor *q = &tensors->view[RHUMB_VIEW_Q], *k = &tensors->view[RHUMB_VIEW_K],
+                     *v = &tensors->view[RHUMB_VIEW_V];
+
+    if (k->present && k->shape[0] != q->shape[0]) {
         snprintf(message->line, sizeof message->line, "q has batch %llu, k has %llu",
-                 (unsigned long long)t->q.shape[0], (unsigned long long)t->k.shape[0]);
+                 (unsigned long long)q->shape[0], (unsigned long long)k->shape[0]);
         return false;
     }
-    if (request->op == RHUMB_OP_ROTATE && t->k.present && t->k.shape[2] != t->q.shape[2]) {
+    if (request->op == RHUMB_OP_ROTATE && k->present && k->shape[2] != q->shape[2]) {
         snprintf(message->line, sizeof message->line,
                  "rotate turns the same rows of q and k: q has %llu, k has %llu",
-                 (unsigned long long)t->q.shape[2], (unsigned long long)t->k.shape[2]);
+                 (unsigned long long)q->shape[2], (unsigned long long)k->shape[2]);
         return false;
     }
-    if (t->v.present && (t->v.shape[0] != t->k.shape[0] || t->v.shape[2] != t->k.shape[2])) {
+    if (v->present && (v->shape[0] != k->shape[0] || v->shape[2] != k->shape[2])) {
         snprintf(message->line, sizeof message->line,
                  "k is [%llu, %llu, %llu, ...], v is [%llu, %llu, %llu, ...]",
-                 (unsigned long long)t->k.shape[0], (unsigned long long)t->k.shape[1],
-                 (unsigned long long)t->k.shape[2], (unsigned long long)t->v.shape[0],
-                 (unsigned long long)t->v.shape[1], (unsigned long long)t->v.shape[2]);
+                 (unsigned long long)k->shape[0], (unsigned long long)k->shape[1],
+                 (unsigned long long)k->shape[2], (unsigned long long)v->shape[0],
+                 (unsigned long long)v->shape[1], (unsigned long long)v->shape[2]);
         return false;
     }
     return true;
@@ -180,17 +213,42 @@ static bool ends_with(const char *text, size_t length, const char *end)
     return length > n && strncmp(text + length - n, end, n) == 0;
 }
 
-/* Splits "a.npy,b.npy" into names; 0 if one of them is no .npy or there are too many. */
-static uint32_t split_npy(const char *text, char paths[MAX_FILES][1024])
+static bool is_safetensors(const char *path)
+{
+    return ends_with(path, strlen(path), ".safetensors");
+}
+
+/* "PATH" or "NAME=PATH" of `length` characters; a .npy file without a name has that of its place,
+ * a .safetensors file has none. */
+static bool read_file_name(const char *text, size_t length, uint32_t place, file_name *file)
+{
+    static const char *const places[] = {"q", "k", "v"};
+    const size_t letters = strcspn(text, "=/.,");
+    const bool named = text[letters] == '=' && letters > 0 && letters < sizeof file->tensor;
+    const size_t skipped = named ? letters + 1 : 0;
+    const char *name = named ? text : place < 3 ? places[place] : "";
+    const bool npy = ends_with(text, length, ".npy");
+
+    if (length - skipped >= sizeof file->path ||
+        (npy ? *name == '\0' : named || place > 0 || !ends_with(text, length, ".safetensors")))
+        return false;
+    snprintf(file->tensor, sizeof file->tensor, "%.*s",
+             npy ? (int)(named ? letters : strlen(name)) : 0, name);
+    snprintf(file->path, sizeof file->path, "%.*s", (int)(length - skipped), text + skipped);
+    return true;
+}
+
+/* The files of an argument, "a.npy,b.npy" or "a.safetensors,table=b.npy,..."; 0: not of the kinds
+ * that can be, or too many. */
+static uint32_t split_files(const char *text, file_name files[MAX_FILES])
 {
     uint32_t count = 0;
 
     for (;;) {
         const size_t length = strcspn(text, ",");
-        if (count == MAX_FILES || length >= 1024 || !ends_with(text, length, ".npy"))
+        if (count == MAX_FILES || !read_file_name(text, length, count, &files[count]))
             return 0;
-        memcpy(paths[count], text, length);
-        paths[count++][length] = '\0';
+        count++;
         if (text[length] == '\0')
             return count;
         text += length + 1;
@@ -199,31 +257,16 @@ static uint32_t split_npy(const char *text, char paths[MAX_FILES][1024])
 
 static bool read_list(const char *input, tensor_list *list, tensor_error *message)
 {
-    static const char *const names[MAX_FILES] = {"q", "k", "v"};
-    char paths[MAX_FILES][1024];
-    uint32_t count;
+    file_name files[MAX_FILES];
+    const uint32_t count = split_files(input, files);
 
-    if (ends_with(input, strlen(input), ".safetensors"))
-        return safetensors_read(input, list, message) == 0;
-    count = split_npy(input, paths);
     for (uint32_t i = 0; i < count; i++) {
-        if (npy_read(paths[i], names[i], list, message) != 0)
+        if ((is_safetensors(files[i].path)
+                 ? safetensors_read(files[i].path, list, message)
+                 : npy_read(files[i].path, files[i].tensor, list, message)) != 0)
             return false;
     }
     return true;
-}
-
-/* The files that an argument names; 0: not of the kinds that can be. */
-static uint32_t split_files(const char *text, char paths[MAX_FILES][1024])
-{
-    const size_t length = strlen(text);
-
-    if (!ends_with(text, length, ".safetensors"))
-        return split_npy(text, paths);
-    if (length >= 1024)
-        return 0;
-    memcpy(paths[0], text, length + 1);
-    return 1;
 }
 
 /* By what the names lead to, so that links and "./" do not hide it. */
@@ -245,28 +288,29 @@ static bool name_error(tensor_error *message, const char *what, const char *text
 
 bool run_check_names(const char *input, const char *output, tensor_error *message)
 {
-    char in[MAX_FILES][1024], out[MAX_FILES][1024];
+    file_name in[MAX_FILES], out[MAX_FILES];
     const uint32_t in_count = input != NULL ? split_files(input, in) : 0;
     const uint32_t out_count = output != NULL ? split_files(output, out) : 0;
 
     if (input != NULL && in_count == 0)
         return name_error(message,
-                          "--input wants a .safetensors file or up to three .npy files with commas "
-                          "between, not",
+                          "--input wants a .safetensors file, .npy files (q.npy,k.npy or "
+                          "table=t.npy,...), or the one and then the others, with commas between, "
+                          "not",
                           input);
-    if (output != NULL && out_count == 0)
+    if (output != NULL && (out_count == 0 || (out_count > 1 && is_safetensors(out[0].path))))
         return name_error(message,
                           "--output wants a .safetensors file, or .npy files with commas between, "
                           "not",
                           output);
     for (uint32_t i = 0; i < out_count; i++) {
         for (uint32_t k = 0; k < in_count; k++) {
-            if (same_file(in[k], out[i]))
-                return name_error(message, "--output would overwrite the input", out[i]);
+            if (same_file(in[k].path, out[i].path))
+                return name_error(message, "--output would overwrite the input", out[i].path);
         }
         for (uint32_t k = 0; k < i; k++) {
-            if (same_file(out[k], out[i]))
-                return name_error(message, "--output names a file twice:", out[i]);
+            if (same_file(out[k].path, out[i].path))
+                return name_error(message, "--output names a file twice:", out[i].path);
         }
     }
     return true;
@@ -276,10 +320,13 @@ bool run_read(const char *input, const run_request *request, run_tensors *tensor
               tensor_error *message)
 {
     tensor_list list = {0};
-    const bool done = read_list(input, &list, message) &&
-                      take_all(input, &list, request, tensors, message) &&
-                      compare_shapes(request, tensors, message);
+    bool done = read_list(input, &list, message);
 
+    if (done && request->kind == NULL)
+        done = run_take_views(&list, request, tensors, message);
+    else if (done)
+        done = take_all(input, &list, request, tensors, message) &&
+               compare_shapes(request, tensors, message);
     tensor_list_free(&list);
     return done;
 }
@@ -298,6 +345,7 @@ static bool draw(const char *name, uint64_t heads, uint64_t length, const run_re
     if (!run_check_size(name, 1, heads, length, head_dim, dtype, request, message) ||
         !run_tensor_make(to, dtype, 4, shape, message))
         return false;
+    snprintf(to->name, sizeof to->name, "%s", name);
     memcpy(t.shape, shape, sizeof shape);
     t.count = to->count;
     t.data = to->data;
@@ -310,48 +358,62 @@ bool run_draw(uint32_t length, uint64_t seed, const run_request *request, run_te
 {
     const rhumb_layer_kind *kind = request->kind;
 
-    return draw("q", kind->heads, length, request, seed, &tensors->q, message) &&
-           draw("k", kind->kv_heads, length, request, seed + 1, &tensors->k, message) &&
-           (request->op == RHUMB_OP_ROTATE ||
-            draw("v", kind->kv_heads, length, request, seed + 2, &tensors->v, message));
+    return draw("q", kind->heads, length, request, seed, &tensors->view[RHUMB_VIEW_Q], message) &&
+           draw("k", kind->kv_heads, length, request, seed + 1, &tensors->view[RHUMB_VIEW_K],
+                message) &&
+           (request->op == RHUMB_OP_ROTATE || draw("v", kind->kv_heads, length, request, seed + 2,
+                                                   &tensors->view[RHUMB_VIEW_V], message));
 }
 
 /* ----------------------------------------------------------------------------------------------
  * Writing
  */
+static bool is_result(const run_request *request, const run_tensors *tensors, uint32_t id)
+{
+    return (run_results(request, tensors) >> id & 1u) != 0;
+}
+
 bool run_check_output(const char *output, const run_request *request, const run_tensors *tensors,
                       tensor_error *message)
 {
-    const uint32_t wanted = request->op == RHUMB_OP_ROTATE && tensors->k.present ? 2 : 1;
-    char paths[MAX_FILES][1024];
-    uint32_t count;
+    static const char *const numbers[] = {"no", "one", "two", "three"};
+    file_name files[MAX_FILES];
+    char names[128] = "";
+    size_t length = 0;
+    uint32_t wanted = 0;
+    bool bf16 = false;
 
-    if (ends_with(output, strlen(output), ".safetensors"))
+    if (is_safetensors(output))
         return true;
-    count = split_npy(output, paths);
-    if (count != wanted) {
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
+        if (!is_result(request, tensors, id))
+            continue;
+        length += (size_t)snprintf(names + length, sizeof names - length, "%s%s",
+                                   wanted > 0 ? " and " : "", tensors->view[id].name);
+        bf16 = bf16 || tensors->view[id].dtype == RHUMB_BF16;
+        wanted++;
+    }
+    if (split_files(output, files) != wanted) {
         snprintf(message->line, sizeof message->line,
-                 "--output wants a .safetensors file or %s, not \"%.200s\"",
-                 wanted == 1 ? "one .npy file" : "two .npy files with a comma between (q and k)",
-                 output);
+                 "--output wants a .safetensors file or %s .npy file%s (%s), not \"%.200s\"",
+                 numbers[wanted < 4 ? wanted : 0], wanted == 1 ? "" : "s with commas between",
+                 names, output);
         return false;
     }
-    if (tensors->q.dtype == RHUMB_BF16 || (wanted == 2 && tensors->k.dtype == RHUMB_BF16)) {
+    if (bf16)
         snprintf(message->line, sizeof message->line,
                  "--output: .npy has no type for bf16; write .safetensors, or give --dtype f32");
-        return false;
-    }
-    return true;
+    return !bf16;
 }
 
-static bool put(tensor_list *list, const char *name, const run_tensor *from, tensor_error *message)
+static bool put(tensor_list *list, bool dotted, const run_tensor *from, tensor_error *message)
 {
+    char name[48];
     tensor *t;
 
-    if (!from->present)
-        return true;
-    t = tensor_list_add(list, name, (tensor_dtype)from->dtype, from->rank,
-                        from->shape + 4 - from->rank, message);
+    snprintf(name, sizeof name, "%s%s", dotted ? "out." : "", from->name);
+    t = tensor_list_add(list, name, (tensor_dtype)from->dtype, from->rank, from->file_shape,
+                        message);
     if (t == NULL)
         return false;
     memcpy(t->data, from->data, (size_t)tensor_bytes(t));
@@ -360,29 +422,29 @@ static bool put(tensor_list *list, const char *name, const run_tensor *from, ten
 
 static bool write_npy_files(const char *output, const tensor_list *list, tensor_error *message)
 {
-    char paths[MAX_FILES][1024];
-    const uint32_t count = split_npy(output, paths);
+    file_name files[MAX_FILES];
+    const uint32_t count = split_files(output, files);
 
     for (uint32_t i = 0; i < count && i < list->count; i++) {
-        if (npy_write(paths[i], &list->items[i], message) != 0) {
+        if (npy_write(files[i].path, &list->items[i], message) != 0) {
             while (i > 0) /* all of them or none */
-                remove(paths[--i]);
+                remove(files[--i].path);
             return false;
         }
     }
     return true;
 }
 
-bool run_write(const char *output, const run_tensors *tensors, tensor_error *message)
+bool run_write(const char *output, const run_request *request, const run_tensors *tensors,
+               tensor_error *message)
 {
-    const bool dotted = tensors->dotted;
     tensor_list list = {0};
-    bool done;
+    bool done = true;
 
-    done = put(&list, dotted ? "out.q" : "q", &tensors->q_out, message) &&
-           put(&list, dotted ? "out.k" : "k", &tensors->k_out, message) &&
-           put(&list, dotted ? "out.o" : "o", &tensors->o, message);
-    if (done && ends_with(output, strlen(output), ".safetensors"))
+    for (uint32_t id = 0; done && id < RHUMB_VIEW_COUNT; id++)
+        if (is_result(request, tensors, id))
+            done = put(&list, tensors->dotted, &tensors->view[id], message);
+    if (done && is_safetensors(output))
         done = safetensors_write(output, &list, message) == 0;
     else if (done)
         done = write_npy_files(output, &list, message);

@@ -147,7 +147,7 @@ typedef struct rhumb_limits {
                                           subgroup paths off */
     uint32_t subgroup_operations;      /* VkSubgroupFeatureFlags usable in compute; the
                                           clamp is and-ed */
-    uint32_t padding;
+    uint32_t device_address;           /* 1: kernels may read by rhumb_view.address */
     uint64_t max_storage_range;        /* bytes of one storage descriptor */
 } rhumb_limits;
 
@@ -165,6 +165,7 @@ static inline void rhumb_init_limits(rhumb_limits *s)
     s->max_workgroups_y = UINT32_MAX;
     s->subgroup_size = UINT32_MAX;
     s->subgroup_operations = UINT32_MAX;
+    s->device_address = 1;
     s->max_storage_range = UINT64_MAX;
 }
 
@@ -183,6 +184,7 @@ static inline void rhumb_init_limits_floor(rhumb_limits *s)
     s->max_workgroups_y = 65535;
     s->subgroup_size = 0;
     s->subgroup_operations = 0;
+    s->device_address = 0;
     s->max_storage_range = 134217728;
 }
 
@@ -230,6 +232,10 @@ typedef struct rhumb_hosted_info {
     const rhumb_allocator *allocator;                 /* NULL: malloc and free */
     rhumb_log_fn log;                                 /* NULL: silent */
     void *log_user;
+    uint32_t device_address; /* 1: the device was created with the features shaderInt64 and
+                                bufferDeviceAddress, by Vulkan 1.2 or VK_KHR_buffer_device_address
+                                (which is then among enabled_extensions). Default 0 */
+    uint32_t padding;
 } rhumb_hosted_info;
 
 static inline void rhumb_init_hosted_info(rhumb_hosted_info *s)
@@ -423,6 +429,10 @@ typedef struct rhumb_view {
     uint64_t offset;      /* bytes from its start */
     uint64_t shape[4];    /* [B, H, L, D] */
     int64_t stride[4];    /* elements; 0 broadcasts (views that are read); stride[3] is 1 */
+    uint64_t address;     /* VkDeviceAddress of the VkBuffer's start, or 0 (default). Kernels that
+                             read by address are chosen where all views of floating dtypes have one
+                             and the context may (rhumb_limits.device_address); the buffers need
+                             VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT */
 } rhumb_view;
 
 /* A contiguous [b, h, l, d] at the start of a buffer; change offset and strides as needed. */
@@ -463,18 +473,20 @@ typedef enum rhumb_op {
      * With Q_GAIN, K_GAIN or both (QK-norm of Qwen3, Gemma 3) each row of that tensor is normalised
      * before it turns: x / sqrt(mean(x^2) + norm_epsilon) * (gain_offset + gain), over all head_dim
      * channels, in float32. Then every channel changes, those outside the window and in place too.
-     * A row of zeros stays zeros. The gain belongs to the channel before it turns: where weights
-     * are permuted to another pairing, so are gains of their own for each channel. Not with other
-     * purposes than ROTATE, nor with dispatch.inverse: UNSUPPORTED. */
+     * A row of zeros stays zeros; numbers whose squares leave float32, from some 1e18 on or below
+     * 1e-19 with an epsilon of 0, make one. The gain belongs to the channel before it turns: where
+     * weights are permuted to another pairing, so are gains of their own for each channel. Not with
+     * other purposes than ROTATE, nor with dispatch.inverse: UNSUPPORTED. */
     RHUMB_OP_ROTATE = 1,
-    /* O = softmax(scale * Q K^T, masked) V with no buffer of size Lq x Lk. Views: Q, K, V, O;
+    /* O = softmax(scale * Q K^T, masked) V, with no buffer of size Lq x Lk unless UNFUSED. Views: Q, K, V, O;
      * optional POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS. With plan_info.rotary Q is rotated when
      * it is loaded; K has been rotated when it was written. Accumulates in float32. With
      * plan_info.scheme its terms join the logits and, with VALUE_TABLE, the values:
      *   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment])
      *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q
      * delta goes by the position views where both are there, else by the indices a + q_offset and
-     * j. A plan with a scheme or MASK is UNFUSED, and wants WORKSPACE. */
+     * j. A plan with a scheme or MASK is UNFUSED, and wants WORKSPACE
+     * (plan_properties.workspace_size), unless it names BROADCAST. */
     RHUMB_OP_ATTENTION = 2,
     /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. Views: Y,
      * optional X, and those of the scheme's block. Y [B, 1, L, D], over a grid also [B, D, H, W]; X
@@ -553,6 +565,8 @@ typedef enum rhumb_variant {
     RHUMB_VARIANT_DECODE = 3,  /* attention, few query rows: keys across lanes */
     RHUMB_VARIANT_UNFUSED = 4, /* attention: SCORES, softmax and values one after the other, in
                                   blocks of rows through WORKSPACE */
+    RHUMB_VARIANT_BROADCAST = 5, /* attention on CPU devices: rows across lanes, keys spread by
+                                    subgroup broadcasts, views read by address */
 } rhumb_variant;
 
 #define RHUMB_SCALE_AUTO 3.402823466e+38f /* 1 / sqrt(head_dim) */
@@ -568,7 +582,8 @@ typedef struct rhumb_plan_info {
                                 one; RESIZE: a rhumb_resize. Copied */
     uint32_t heads;          /* of Q; 1 or more. ENCODE, RESIZE: 1, their default */
     uint32_t kv_heads;       /* of K and V; divides heads. Default RHUMB_SAME: as heads */
-    uint32_t head_dim;       /* 1 to 576. ENCODE: the channels D, 1 to 32768 */
+    uint32_t head_dim;       /* 1 to 576. ENCODE: the channels D, 1 to 32768. BIAS: says nothing; 1, its
+                                default, will do */
     uint32_t value_dim;      /* 1 to 576. Default RHUMB_SAME: as head_dim */
     uint32_t max_q_length;   /* rows that a dispatch may ask for; required. ENCODE over a grid:
                                 prefix + H W */
@@ -601,6 +616,8 @@ static inline void rhumb_init_plan_info(rhumb_plan_info *s, rhumb_op op)
         s->heads = 1;
     if (op == RHUMB_OP_RESIZE)
         s->max_q_length = 1; /* says nothing: the grids do */
+    if (op == RHUMB_OP_BIAS)
+        s->head_dim = 1; /* says nothing: no Q and K */
     s->kv_heads = RHUMB_SAME;
     s->value_dim = RHUMB_SAME;
     s->max_k_length = RHUMB_SAME;
@@ -624,7 +641,7 @@ typedef struct rhumb_plan_properties {
     uint32_t slot_count;           /* storage descriptors */
     /* of each view; RHUMB_SLOT_AUTO for views that are not in the plan */
     uint32_t slot[RHUMB_MAX_VIEWS];
-    uint32_t constants_size;       /* bytes of the constants block */
+    uint32_t constants_size;       /* bytes of the constants block, at most 16384 */
     uint32_t bindings_size;        /* bytes of the bindings block */
     uint32_t padding;
     uint64_t workspace_size;       /* bytes of WORKSPACE for one batch entry at the plan's maxima;
@@ -741,9 +758,11 @@ typedef struct rhumb_dispatch {
     int32_t window_right;      /*   pos_k - pos_q <= window_right; 0 or more. Default
                                     RHUMB_NO_WINDOW */
     uint32_t inverse;          /* ROTATE: 1 rotates by minus the angle; default 0 */
+    uint32_t padding;
     int32_t append_position;   /* ROTATE with plan_info.append POSITION or RING: cache row of row 0,
                                   0 or more; default RHUMB_UNSET: q_offset, or 0 if that is unset
                                   or a distance. LENGTHS may have one a batch entry */
+    uint32_t padding_end;
 } rhumb_dispatch;
 
 static inline void rhumb_init_dispatch(rhumb_dispatch *s)

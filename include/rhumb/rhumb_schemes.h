@@ -33,7 +33,8 @@ extern "C" {
     X(XLNET, xlnet, relative)                                                                      \
     X(DEBERTA, deberta, relative)                                                                  \
     X(SWIN, swin, relative)                                                                        \
-    X(SWIN_V2, swin_v2, relative)
+    X(SWIN_V2, swin_v2, relative)                                                                  \
+    X(KERPLE, kerple, relative)
 
 typedef enum rhumb_scheme_type {
     RHUMB_TYPE_ROPE = RHUMB_TYPE_SCHEME_FIRST + 1,
@@ -54,6 +55,7 @@ typedef enum rhumb_scheme_type {
     RHUMB_TYPE_DEBERTA = RHUMB_TYPE_SCHEME_FIRST + 16,
     RHUMB_TYPE_SWIN = RHUMB_TYPE_SCHEME_FIRST + 17,
     RHUMB_TYPE_SWIN_V2 = RHUMB_TYPE_SCHEME_FIRST + 18,
+    RHUMB_TYPE_KERPLE = RHUMB_TYPE_SCHEME_FIRST + 19,
 } rhumb_scheme_type;
 
 /* -------------------------------------------------------------------------------------------------
@@ -132,8 +134,8 @@ typedef enum rhumb_magnitude {
 /* Lists have R/2 elements and are copied when a plan is made. */
 typedef struct rhumb_rope {
     RHUMB_HEADER;
-    rhumb_pairing pairing;      /* default HALF. A wrong one is fluent nonsense: see the
-                                   table in README */
+    rhumb_pairing pairing;      /* default HALF. A wrong one is fluent nonsense: which models
+                                   have which is in README.md */
     rhumb_rope_scaling scaling; /* default NONE */
     uint32_t rotary_dim;        /* channels that turn; even, 2 to head_dim - rotary_offset. Default
                                    RHUMB_WHOLE_HEAD */
@@ -497,7 +499,8 @@ static inline void rhumb_init_sinusoidal(rhumb_sinusoidal *s)
  * ENCODE: y = x_scale x + pe_scale T[p + offset]. Views: TABLE [P, D], Y; optional X, POSITIONS,
  * LENGTHS, STATUS. Positions that the host gives (q_offset) must lie in the table, else ARGUMENT;
  * those of a view are handled by out_of_range and counted in STATUS.
- * Offsets: BERT, GPT-2, CLIP, ViT, RoBERTa 0; OPT, BART 2.
+ * Offsets: BERT, GPT-2, CLIP, ViT 0; OPT, BART 2; RoBERTa 0 for its own position ids, pad_token_id + 1
+ * for positions from 0 on.
  */
 typedef enum rhumb_out_of_range {
     RHUMB_OUT_OF_RANGE_CLAMP = 0, /* the nearest row */
@@ -537,7 +540,8 @@ static inline void rhumb_init_learned(rhumb_learned *s)
  *
  * ENCODE over a grid of H x W tokens. Each axis gets axis_dim channels by the rule of `sinusoidal`.
  * Views: Y [B, 1, prefix + H W, D], or [B, D, H, W] with OUTPUT_IMAGE; optional X of the same shape;
- * with COORDINATES_VALID, VALID of shape {1, B or 1, H, W}, valid where it is not 0. The result is cut or filled with zeros to D channels.
+ * with COORDINATES_VALID, VALID of shape {1, B or 1, H, W}, valid where it is not 0. The result is
+ * cut or filled with zeros to D channels.
  */
 typedef enum rhumb_axis_order {
     RHUMB_AXIS_ROW_FIRST = 0,    /* the row coordinate has the first channels: DETR, timm */
@@ -627,7 +631,8 @@ static inline void rhumb_init_sinusoidal2d(rhumb_sinusoidal2d *s)
  * (arXiv 2005.12872) for rows and columns.
  *
  * ENCODE: y = x_scale x + pe_scale PE. Views: TABLE, Y; COLUMN_TABLE with the row/column forms, whose
- * tables may have more rows and columns than the grid; optional X. A table of another grid is resampled first, by RESIZE.
+ * tables may have more rows and columns than the grid; optional X. A table of another grid is
+ * resampled first, by RESIZE.
  */
 typedef enum rhumb_learned2d_form {
     RHUMB_LEARNED2D_FULL = 0,   /* TABLE [prefix + H W, D], row-major: ViT, DeiT, DINOv2, CLIP */
@@ -1051,7 +1056,7 @@ typedef struct rhumb_swin_v2 {
     double mask_value;             /* default -100 */
     double bias_gain;              /* default 16 */
     double max_log_scale;          /* default ln 100 */
-    double epsilon;                /* shortest length of q, k; default 1e-12 */
+    double epsilon;                /* shortest length of q, k; 1e-18 to 1; default 1e-12 */
 } rhumb_swin_v2;
 
 #define RHUMB_SWIN_V2_FIELDS(FIELD)                                                                \
@@ -1076,9 +1081,32 @@ static inline void rhumb_init_swin_v2(rhumb_swin_v2 *s)
     s->epsilon = 1e-12;
 }
 
+/* -------------------------------------------------------------------------------------------------
+ * kerple: a logarithm of the distance, learned per head
+ * Source: Chi et al., KERPLE (arXiv 2205.09921), the logarithmic form.
+ *
+ *     S = q . k s - r1_h ln(1 + r2_h |pos_q - pos_k|)
+ * View TABLE [2, heads]: row 0 r1, row 1 r2, both above 0 and learned for each layer; they are used
+ * as they are and not looked at: a model that keeps them above a floor, as the authors' code does,
+ * has done so before. No parameters. The bias is added after the scale (the authors' code, on
+ * GPT-NeoX); where a model adds it before, softmax sees the same with r1 times the scale.
+ * The error in float32 is at most 6 * 2^-23 r1 (1 + ln(1 + r2 |distance|)), of which log2 of the
+ * device has the part that Vulkan allows it.
+ */
+typedef struct rhumb_kerple {
+    RHUMB_HEADER;
+} rhumb_kerple;
+
+#define RHUMB_KERPLE_FIELDS(FIELD)
+
+static inline void rhumb_init_kerple(rhumb_kerple *s)
+{
+    RHUMB_INIT_HEADER(s, RHUMB_TYPE_KERPLE);
+}
+
 /* The row of the scheme's tables for each distance delta = pos_k - pos_q, of the first half of a
  * batch; -1 where there is no term. `scheme` is any relative scheme struct with tables over the
- * distance (not alibi, swin, swin_v2). The maximum lengths are for transformer_xl and xlnet, whose
+ * distance (not alibi, kerple, swin, swin_v2). The maximum lengths are for transformer_xl and xlnet, whose
  * tables follow them. Pure; needs no context. Errors: ARGUMENT, VERSION, UNSUPPORTED; the reason
  * goes to rhumb_last_message(NULL). */
 RHUMB_API rhumb_result rhumb_relative_rows(const void *scheme, uint32_t max_q_length,

@@ -206,6 +206,31 @@ static const char *type_name(rhumb_rope_scaling scaling)
     return "?";
 }
 
+/* rope_type wins over an unlike type, which older programs go by. */
+static rhumb_result compare_types(const rhumb_lookup *l, rhumb_model_values *r, const char *object,
+                                  rhumb_rope_scaling scaling)
+{
+    char path[128];
+    const char *older;
+    int found;
+    size_t i;
+
+    RHUMB_TRY(rhumb_lookup_string(l, rhumb_place_path(path, object, "type"), &older, &found));
+    if (!found)
+        return RHUMB_OK;
+    if (strcmp(older, "mrope") == 0 && r->family->several)
+        older = type_name(RHUMB_ROPE_SCALING_NONE);
+    if (strcmp(older, "yarn") == 0 && r->family->longrope_only)
+        older = type_name(RHUMB_ROPE_SCALING_LONGROPE);
+    for (i = 0; i < COUNT(rope_types); i++) {
+        if (strcmp(older, rope_types[i].name) == 0 && rope_types[i].scaling == scaling)
+            return RHUMB_OK;
+    }
+    rhumb_model_warn(r, "is not rope_type, which counts: programs that read it turn otherwise",
+                     l->scope, path);
+    return RHUMB_OK;
+}
+
 static rhumb_result resolve_type(const rhumb_lookup *l, rhumb_model_values *r,
                                  const rhumb_place *place, rhumb_schedule *s)
 {
@@ -222,6 +247,7 @@ static rhumb_result resolve_type(const rhumb_lookup *l, rhumb_model_values *r,
         if (type == NULL)
             continue;
         RHUMB_TRY(judge_type(l, r, path, type, &scaling));
+        RHUMB_TRY(compare_types(l, r, place->objects[i], scaling));
         if (first[0] != '\0' && scaling != s->rope.scaling)
             return rhumb_lookup_fail(l, RHUMB_ERROR_CONFIG,
                                      "%s%s: wanted the type of %.120s, found %.48s", l->scope, path,

@@ -83,12 +83,14 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
         return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
                           "attention: inverse: wanted 0, found %u", d->inverse);
     RHUMB_TRY(rhumb_check_window(bindings, d, &push));
+    RHUMB_TRY(rhumb_check_reach(bindings, &push));
     if (bindings->second)
         return rhumb_record_unfused(command_buffer, bindings, d, &push);
-    uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * (uint32_t)push.max_q_length;
+    uint64_t shared = bindings->by_head ? 1 : i->heads / i->kv_heads;
+    uint64_t rows = shared * (uint32_t)push.max_q_length;
     uint64_t tiles = (rows + bindings->rows_per_group - 1) / bindings->rows_per_group;
     push.tiles = tiles > UINT32_MAX ? UINT32_MAX : (uint32_t)tiles;
-    uint64_t groups = tiles * i->kv_heads * bindings->batch;
+    uint64_t groups = tiles * (i->heads / shared) * bindings->batch;
     RHUMB_TRY(rhumb_check_groups(bindings, groups));
     rhumb_emit(command_buffer, bindings, d, bindings->pipeline, groups, &push);
     return RHUMB_OK;

@@ -7,6 +7,14 @@
 #define FOLD_VIEWS                                                                                 \
     (BIT(RHUMB_VIEW_TABLE_SCALAR) | BIT(RHUMB_VIEW_CONTENT_BIAS) | BIT(RHUMB_VIEW_POSITION_BIAS))
 
+/* By the names that rhumb.h gives these ids here; shapes without a scheme. */
+static const rhumb_view_rule rules[RHUMB_VIEW_COUNT] = {
+    [RHUMB_VIEW_X] = {"X", false, "[rows, channels]"},
+    [RHUMB_VIEW_WEIGHT] = {"WEIGHT", false, "by weight_layout"},
+    [RHUMB_VIEW_OFFSET] = {"OFFSET", false, "[heads, head_dim]"},
+    [RHUMB_VIEW_Y] = {"Y", false, "[heads, rows, head_dim]"},
+};
+
 static rhumb_result resolve_continuous(const rhumb_context *context, rhumb_resolved *r)
 {
     const rhumb_header *params = r->info.scheme;
@@ -191,6 +199,7 @@ const rhumb_operation rhumb_op_project = {
     .choose = choose,
     .count_cost = count_cost,
     .written = written,
+    .rules = rules,
     .shared_slot = shared_slot,
     .check_shapes = check_shapes,
     .record = record,

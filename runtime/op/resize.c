@@ -3,6 +3,11 @@
 
 #include <stdio.h>
 
+static const rhumb_view_rule rules[RHUMB_VIEW_COUNT] = {
+    [RHUMB_VIEW_TABLE] = {"TABLE", false, "[rows, head_dim]"},
+    [RHUMB_VIEW_Y] = {"Y", false, "[rows, head_dim]"},
+};
+
 static uint64_t rows_of(const rhumb_resampling *s, const uint32_t grid[2])
 {
     return (uint64_t)grid[0] * grid[1] + s->prefix + s->suffix;
@@ -107,6 +112,7 @@ const rhumb_operation rhumb_op_resize = {
     .choose = choose,
     .count_cost = count_cost,
     .written = written,
+    .rules = rules,
     .shared_slot = shared_slot,
     .check_shapes = check_shapes,
     .record = record,

@@ -16,8 +16,8 @@ static rhumb_result check_learned(const rhumb_context *context, const rhumb_reso
     uint32_t both = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K);
     if (view != r->rotary.has_learned)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          view ? "rotate: views: wanted rope2d with LEARNED beside FREQUENCIES, "
-                                 "found another rotary scheme"
+                          view ? "rotate: views: wanted a scheme with LEARNED frequencies beside "
+                                 "FREQUENCIES, found another"
                                : "rotate: views: wanted FREQUENCIES with LEARNED, found none");
     if (!view)
         return RHUMB_OK;

@@ -82,7 +82,6 @@ rhumb_result rhumb_record_unfused(VkCommandBuffer command_buffer, const rhumb_bi
                                   const rhumb_dispatch *d, struct rhumb_push *push)
 {
     const rhumb_resolved *r = &bindings->plan->resolved;
-    RHUMB_TRY(rhumb_check_reach(bindings, push));
     RHUMB_TRY(rhumb_take_windows(bindings, d, push));
     if (bindings->mask_of_one_key)
         push->flags |= FLAG_MASK_ONE_KEY;

@@ -48,9 +48,12 @@ static rhumb_result check(const rhumb_context *context, const rhumb_alibi *p, ui
             context, RHUMB_ERROR_ARGUMENT,
             "alibi: right_slopes: wanted NULL, as form is not SYMMETRIC, found a list");
     for (uint32_t h = 0; is_explicit && h < heads; h++)
-        if (!isfinite(p->left_slopes[h]) || (p->right_slopes && !isfinite(p->right_slopes[h])))
+        if (!isfinite((float)p->left_slopes[h]) ||
+            (p->right_slopes && !isfinite((float)p->right_slopes[h])))
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                              "alibi: slopes of head %u: wanted finite numbers, found others", h);
+                              "alibi: slopes of head %u: wanted numbers that are finite as floats, "
+                              "found others",
+                              h);
     return RHUMB_OK;
 }
 

@@ -80,6 +80,12 @@ static rhumb_result adopt(const rhumb_mrope_span *spans, uint32_t i, rhumb_mrope
 {
     const unsigned char *at = (const unsigned char *)spans + (size_t)i * spans->struct_size;
     rhumb_init_mrope_span(s);
+    const uint32_t size = ((const rhumb_header *)(const void *)at)->struct_size;
+    if (size != spans->struct_size)
+        return rhumb_fail(NULL, RHUMB_ERROR_VERSION,
+                          "mrope_positions: struct_size of span %u: wanted %u as that of span 0, "
+                          "found %u",
+                          i, spans->struct_size, size);
     RHUMB_TRY(rhumb_adopt(NULL, "mrope_positions", "rhumb_mrope_span", at, RHUMB_TYPE_MROPE_SPAN, s,
                           sizeof *s));
     return check(i, s);

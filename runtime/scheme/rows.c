@@ -3,6 +3,33 @@
 
 #include <math.h>
 
+/* Distance from which f(|d|) stays as it is. */
+static int64_t last_change(const rhumb_terms *t)
+{
+    if (t->edge_count)
+        return t->edges[t->edge_count - 1];
+    return t->exact ? (int64_t)t->exact - 1 : 0;
+}
+
+static void find_near(rhumb_terms *t)
+{
+    int64_t low = t->step[0] ? -last_change(t) : 0;
+    int64_t high = t->step[1] ? last_change(t) : 1;
+    low = low < t->delta_low ? t->delta_low : low;
+    high = high > t->delta_high ? t->delta_high : high;
+    if (t->none_below != INT32_MIN)
+        low = (int64_t)t->none_below - 1;
+    if (t->none_above != INT32_MAX)
+        high = (int64_t)t->none_above + 1;
+    if (t->key_mirrored) {
+        int64_t mirrored = -high;
+        high = high < -low ? -low : high;
+        low = low > mirrored ? mirrored : low;
+    }
+    t->near_low = (int32_t)(low < -INT32_MAX ? -INT32_MAX : low);
+    t->near_high = (int32_t)(high > INT32_MAX ? INT32_MAX : high);
+}
+
 rhumb_result rhumb_resolve_terms(const rhumb_context *context, const void *params,
                                  const rhumb_plan_info *info, rhumb_terms *terms)
 {
@@ -21,7 +48,9 @@ rhumb_result rhumb_resolve_terms(const rhumb_context *context, const void *param
     terms->reach_future = UINT32_MAX;
     terms->bias_scale = 1.0;
     terms->scale = 1.0 / sqrt((double)info->head_dim);
-    return scheme->resolve_terms(context, params, info, terms);
+    RHUMB_TRY(scheme->resolve_terms(context, params, info, terms));
+    find_near(terms);
+    return RHUMB_OK;
 }
 
 void rhumb_set_line(rhumb_terms *t, int32_t zero, int32_t direction, int32_t low, int32_t high)

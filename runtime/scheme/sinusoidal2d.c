@@ -43,8 +43,8 @@ static rhumb_result check_pairs(const rhumb_context *context, const rhumb_sinuso
     bool by_valid = p->coordinates == RHUMB_COORDINATES_VALID;
     if (p->normalize && !by_valid)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "sinusoidal2d: normalize: wanted 0, as coordinates are COORDINATES_INDEX, "
-                          "found 1");
+                          "sinusoidal2d: normalize: wanted 0, as coordinates are "
+                          "COORDINATES_INDEX, found 1");
     if (by_valid && p->coordinate_start != 0)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "sinusoidal2d: coordinate_start: wanted 0, as coordinates are "

@@ -1,6 +1,9 @@
 /* swin_v2: the windows of swin, a table made by a small network, cosine attention. */
 #include "encoding.h"
 
+/* Two rows of zeros divide by its square, which must not be 0 as a float. */
+#define LEAST_EPSILON 1e-18
+
 static rhumb_result check(const rhumb_context *context, const rhumb_swin_v2 *p)
 {
     const char *name = "swin_v2";
@@ -14,10 +17,9 @@ static rhumb_result check(const rhumb_context *context, const rhumb_swin_v2 *p)
     RHUMB_TRY(rhumb_check_range(context, name, "hidden", p->hidden, 1, RHUMB_MAX_CHANNELS));
     RHUMB_TRY(rhumb_check_finite(context, name, "bias_gain", p->bias_gain));
     RHUMB_TRY(rhumb_check_finite(context, name, "max_log_scale", p->max_log_scale));
-    if (!((float)p->epsilon > 0) || (float)p->epsilon > 1)
+    if (!(p->epsilon >= LEAST_EPSILON && p->epsilon <= 1))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "swin_v2: epsilon: wanted a number above 0 up to 1, found %g",
-                          p->epsilon);
+                          "swin_v2: epsilon: wanted %g to 1, found %g", LEAST_EPSILON, p->epsilon);
     return RHUMB_OK;
 }
 

@@ -16,15 +16,17 @@ rhumb_result rhumb_set_window_coordinates(const rhumb_context *context, const ch
 {
     if (info->views & RHUMB_VIEW_BIT(RHUMB_VIEW_X))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "%s: views: wanted no X, as its coordinates are added to nothing", scheme);
+                          "%s: views: wanted no X, as its coordinates are added to nothing",
+                          scheme);
     if (info->head_dim != 2)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: head_dim: wanted 2 coordinates, found %u", scheme, info->head_dim);
     for (uint32_t axis = 0; axis < 2; axis++) {
         uint32_t side = continuous->window[axis];
         if (side > RHUMB_MAX_OFFSETS)
-            return rhumb_fail(context, RHUMB_ERROR_LIMIT, "%s: window: wanted sides up to %d, found %u",
-                              scheme, RHUMB_MAX_OFFSETS, side);
+            return rhumb_fail(context, RHUMB_ERROR_LIMIT,
+                              "%s: window: wanted sides up to %d, found %u", scheme,
+                              RHUMB_MAX_OFFSETS, side);
         e->grid[axis] = 2 * side - 1;
         for (uint32_t d = 0; d < side; d++)
             e->list[axis * RHUMB_MAX_OFFSETS + d] = coordinate(d, continuous->divisor[axis]);

@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// ENCODE: y = x_scale x + pe_scale PE, or pe_scale PE alone (spec: rhumb_schemes.h, absolute schemes).
+// ENCODE: y = x_scale x + pe_scale PE, or pe_scale PE alone (spec: rhumb_schemes.h).
 //
-//   sinusoid   angle i of coordinate p: p turns_i; its sine and cosine to the channels of the layout
+//   sinusoid   angle i of coordinate p: p turns_i; its sine and cosine to channels of the layout
 //   table      PE = TABLE[row], or a row of TABLE and one of COLUMN_TABLE, side by side or summed
 //   offsets    PE = the two coordinates of an offset inside a window
 //

@@ -1,8 +1,8 @@
 // Frequencies and coordinates of sinusoids, exact as in lib/trig.glsl.
 //
 // A coordinate is a number with 32 bits of fraction, uvec3(fraction, low, high) in two's
-// complement. Its product with a frequency, a 64-bit fraction of a turn, is exact modulo one turn to
-// some 2^-31 turn whatever the device: only integers are used. Wants lib/io.glsl and lib/trig.glsl.
+// complement. Its product with a frequency, a 64-bit fraction of a turn, is exact modulo one turn
+// to some 2^-31 turn whatever the device: only integers are used. Wants lib/io.glsl and lib/trig.glsl.
 
 uvec3 coordinate_of(int p)
 {

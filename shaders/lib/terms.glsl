@@ -41,6 +41,13 @@ int table_distance(uint b, int delta)
     return has_flag(TERM_FLAG_FLIP_HALF) && 2u * b >= push.batch ? -delta : delta;
 }
 
+// Rows are the same for all distances up to .x, and for all from .y on.
+ivec2 near_distances(uint b)
+{
+    ivec2 near = ivec2(constants.near_low, constants.near_high);
+    return table_distance(b, 1) < 0 ? -near.yx : near;
+}
+
 int row_of(int delta)
 {
     if (delta < constants.none_below || delta > constants.none_above)
@@ -68,7 +75,19 @@ float slope_bias(uint h, int delta, int j, int pos_k, int k_length)
     return delta > 0 ? -slope.y * float(delta) : slope.x * float(delta);
 }
 
-// b of one head for a row and a key: `row` of TABLE, times `gate` of the query row, and the slope.
+// -r1 ln(1 + r2 |delta|): r1 of a head in row 0 of TABLE, r2 in row 1. log2 is the device's: Vulkan
+// promises it within 2^-21 in [1/2, 2] and within 3 units in the last place elsewhere. With
+// u = 2^-23 and y = 1 + r2 |delta|: three roundings of y are 3 u of its logarithm, log2 adds
+// (2.8 + 3 ln y) u, the products 3 ln y u. The sum is below 6 u r1 (1 + ln y).
+float logarithm_bias(uint h, int delta)
+{
+    float r1 = table_load(table_at(0u, 0u, 0u) + h);
+    float r2 = table_load(table_at(0u, 0u, 1u) + h);
+    return -r1 * (0.69314718056 * log2(1.0 + r2 * float(abs(delta))));
+}
+
+// b of one head for a row and a key: `row` of TABLE, times `gate` of the query row, and what is a
+// function of the distance.
 float scalar_bias(uint h, int row, float gate, int delta, int j, int pos_k, int k_length)
 {
     float b = 0.0;
@@ -76,5 +95,7 @@ float scalar_bias(uint h, int row, float gate, int delta, int j, int pos_k, int 
         b = constants.bias_scale * table_load(table_at(0u, 0u, uint(row)) + h) * gate;
     if (has_term(TERM_SLOPE))
         b += slope_bias(h, delta, j, pos_k, k_length);
+    if (has_term(TERM_LOGARITHM))
+        b += logarithm_bias(h, delta);
     return b;
 }

@@ -1,4 +1,4 @@
-// Windows of a grid of tokens (Swin). Entry e of B * windows is window e % windows of batch entry
+// Windows of a grid of tokens. Entry e of B * windows is window e % windows of batch entry
 // e / windows; its token t is class token t, or the place (y, x) of the window in row-major order.
 // Without a grid a batch entry is one window.
 //

@@ -1,0 +1,82 @@
+/* ATTENTION, variant BROADCAST: every scheme's terms in one kernel, with no workspace. Only lavapipe
+ * has what it wants; other profiles refuse it. */
+#include "shapes.h"
+#include "shapes_relative.h"
+
+#include <criterion/criterion.h>
+
+#define BROADCAST .variant = RHUMB_VARIANT_BROADCAST
+#define F16 .dtype = RHUMB_F16, .dtype_o = RHUMB_F16, .dtype_table = RHUMB_F16
+#define BF16 .dtype = RHUMB_BF16, .dtype_o = RHUMB_BF16, .dtype_table = RHUMB_BF16
+
+static const attention_shape plain[] = {
+    {BROADCAST, .q_rows = 1, .k_rows = 1, .head_dim = 8},
+    {BROADCAST, .batch = 2, .heads = 6, .kv_heads = 2, .q_rows = 37, .k_rows = 131, .head_dim = 24,
+     .value_dim = 40, .causal = true},
+    {BROADCAST, .heads = 2, .q_rows = 67, .k_rows = 9, .head_dim = 8, .causal = true},
+    {BROADCAST, .heads = 2, .q_rows = 9, .k_rows = 77, .head_dim = 64, .causal = true,
+     .offset_given = true, .q_offset = -4, .poison = SHAPE_NAN_HIDDEN},
+    {BROADCAST, .heads = 2, .q_rows = 40, .k_rows = 77, .head_dim = 16, .windowed = true,
+     .window_left = 33, .window_right = 5, .poison = SHAPE_NAN_HIDDEN},
+    {BROADCAST, .heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 8, .causal = true,
+     .k_length = 23, .q_length = 5, .poison = SHAPE_INF_HIDDEN},
+    {BROADCAST, .batch = 2, .heads = 2, .q_rows = 40, .k_rows = 40, .head_dim = 8,
+     .by_position = true, .positions = SHAPE_ANYWHERE, .causal = true},
+    {BROADCAST, .batch = 3, .heads = 2, .q_rows = 41, .k_rows = 70, .head_dim = 8, .lengths = true,
+     .lengths_beyond = true, .causal = true, .poison = SHAPE_NAN_HIDDEN},
+    {BROADCAST, .heads = 3, .q_rows = 33, .k_rows = 33, .head_dim = 64, .dtype_q = RHUMB_F16,
+     .dtype_k = RHUMB_BF16, .dtype_v = RHUMB_F16, .dtype_o = RHUMB_BF16},
+};
+
+/* Lengths beyond every table on both sides, so that far blocks, near ones and far ones again are
+ * walked; and a decode of few rows at the end. */
+#define EACH(f)                                                                                    \
+    {.family = (f), BROADCAST, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 77, .k_rows = 77,  \
+     .head_dim = 16},                                                                              \
+        {.family = (f), BROADCAST, .heads = 2, .q_rows = 41, .k_rows = 131, .head_dim = 16,        \
+         .causal = true, .shared_tables = true, .poison = true},                                   \
+    {                                                                                              \
+        .family = (f), BROADCAST, .heads = 2, .q_rows = 1, .k_rows = 37, .head_dim = 16,           \
+        .causal = true                                                                             \
+    }
+
+static const relative_shape schemes[] = {
+    EACH(RELATIVE_SHAW),        EACH(RELATIVE_SHAW_MIRRORED),
+    EACH(RELATIVE_MUSIC),       EACH(RELATIVE_MUSIC_BOTH),
+    EACH(RELATIVE_T5),          EACH(RELATIVE_T5_CAUSAL),
+    EACH(RELATIVE_T5_GATED),    EACH(RELATIVE_ALIBI),
+    EACH(RELATIVE_ALIBI_INDEX), EACH(RELATIVE_ALIBI_LAST),
+    EACH(RELATIVE_XL_CLAMP),    EACH(RELATIVE_XL_FOLDED),
+    EACH(RELATIVE_XL_LEARNED),  EACH(RELATIVE_XLNET),
+    EACH(RELATIVE_DEBERTA),     EACH(RELATIVE_DEBERTA_LOG),
+    EACH(RELATIVE_DEBERTA_PAPER),
+    {.family = RELATIVE_XL, BROADCAST, .heads = 2, .q_rows = 41, .k_rows = 77, .head_dim = 16,
+     .causal = true},
+    {.family = RELATIVE_SHAW, BROADCAST, F16, .heads = 2, .q_rows = 45, .k_rows = 70,
+     .head_dim = 16, .offset_given = true, .q_offset = -5, .causal = true},
+    {.family = RELATIVE_DEBERTA_LOG, BROADCAST, BF16, .heads = 2, .q_rows = 45, .k_rows = 70,
+     .head_dim = 16, .offset_given = true, .q_offset = 13},
+};
+
+Test(broadcast, equals_the_reference_on_lavapipe)
+{
+    harness h;
+    harness_open(&h, HARNESS_LAVAPIPE);
+    SHAPE_RUN_ALL(&h, shape_run_attention, plain);
+    SHAPE_RUN_ALL(&h, shape_run_unfused, schemes);
+    harness_close(&h);
+}
+
+Test(broadcast, a_batch_entry_has_the_same_bits_in_any_batch)
+{
+    static const relative_shape rows[] = {
+        {.family = RELATIVE_SHAW, BROADCAST, .heads = 2, .q_rows = 41, .k_rows = 41,
+         .head_dim = 16},
+        {.family = RELATIVE_DEBERTA_LOG, BROADCAST, .heads = 2, .q_rows = 41, .k_rows = 41,
+         .head_dim = 16},
+    };
+    harness h;
+    harness_open(&h, HARNESS_LAVAPIPE);
+    SHAPE_RUN_ALL(&h, shape_same_bits_for_any_batch, rows);
+    harness_close(&h);
+}
