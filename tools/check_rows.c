@@ -3,6 +3,7 @@
 #include "shapes_append.h"
 #include "shapes_bias.h"
 #include "shapes_encode.h"
+#include "shapes_kerple.h"
 #include "shapes_keys.h"
 #include "shapes_norm.h"
 #include "shapes_project.h"
@@ -42,6 +43,14 @@ static void run_window(harness *h, const void *shape, rhumb_dtype dtype)
 
     s.dtype = s.table_dtype = dtype;
     (void)shape_run_window(h, &s);
+}
+
+static void run_kerple(harness *h, const void *shape, rhumb_dtype dtype)
+{
+    kerple_shape s = *(const kerple_shape *)shape;
+
+    s.dtype = s.table_dtype = dtype;
+    (void)shape_run_kerple(h, &s);
 }
 
 static relative_shape relative_of(const void *shape, rhumb_dtype dtype)
@@ -259,6 +268,8 @@ const check_row check_rows[] = {
     BIAS("alibi", "13 x 31", .scheme = alibi, .heads = 5, .q_rows = 13, .k_rows = 31),
     BIAS("alibi", "key index, inside the scale, 13 x 31", .scheme = alibi_falcon, .heads = 5,
          .q_rows = 13, .k_rows = 31),
+    {"kerple", RHUMB_OP_BIAS, "13 x 31", run_kerple,
+     SHAPE(kerple, .op = RHUMB_OP_BIAS, .heads = 3, .q_rows = 13, .k_rows = 31, .head_dim = 1)},
     WINDOW("swin", "4 x 4 windows of 8 x 12, shifted", .window = {4, 4}, .grid = {8, 12},
            .shift = {2, 2}, .heads = 3, .mask_value = -100),
     WINDOW("swin", "4 x 6, class token", .window = {4, 6}, .heads = 3, .prefix = 1),
@@ -271,6 +282,12 @@ const check_row check_rows[] = {
     LOGITS("music_transformer", RELATIVE_MUSIC),
     LOGITS("t5", RELATIVE_T5),
     LOGITS("alibi", RELATIVE_ALIBI),
+    {"kerple", RHUMB_OP_SCORES, "13 x 31, D 18", run_kerple,
+     SHAPE(kerple, .op = RHUMB_OP_SCORES, .batch = 2, .heads = 3, .q_rows = 13, .k_rows = 31,
+           .head_dim = 18)},
+    {"kerple", RHUMB_OP_ATTENTION, "unfused, 13 x 31, D 18", run_kerple,
+     SHAPE(kerple, .op = RHUMB_OP_ATTENTION, .batch = 2, .heads = 3, .q_rows = 13, .k_rows = 31,
+           .head_dim = 18, .causal = true)},
     LOGITS("transformer_xl", RELATIVE_XL),
     LOGITS("xlnet", RELATIVE_XLNET),
     LOGITS("deberta", RELATIVE_DEBERTA_LOG),
