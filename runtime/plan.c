@@ -187,10 +187,8 @@ rhumb_result rhumb_resolve_plan_rotary(const rhumb_context *context, const char 
     return check_axes(context, op, r);
 }
 
-rhumb_result rhumb_resolve_plan_terms(const rhumb_context *context, const char *op,
-                                      rhumb_resolved *r)
+rhumb_result rhumb_resolve_plan_terms(const rhumb_context *context, rhumb_resolved *r)
 {
-    (void)op;
     if (!r->info.scheme)
         return RHUMB_OK;
     RHUMB_TRY(rhumb_resolve_terms(context, r->info.scheme, &r->info, &r->terms));

@@ -59,7 +59,7 @@ static const attention_shape plain[] = {
     }
 
 /* Rows and keys are the tokens of a window. */
-#define TOKENS_OF(f)                                                                                 \
+#define TOKENS_OF(f)                                                                               \
     {                                                                                              \
         .family = (f), .batch = 3, .heads = 3, .q_rows = 6, .k_rows = 6, .head_dim = 7             \
     }
@@ -74,7 +74,7 @@ static const relative_shape schemes[] = {
     EACH(RELATIVE_XL_FOLDED),   EACH(RELATIVE_XL_LEARNED),
     EACH(RELATIVE_XLNET),       EACH(RELATIVE_DEBERTA),
     EACH(RELATIVE_DEBERTA_LOG), EACH(RELATIVE_DEBERTA_PAPER),
-    TOKENS_OF(RELATIVE_SWIN),      TOKENS_OF(RELATIVE_SWIN_V2),
+    TOKENS_OF(RELATIVE_SWIN),   TOKENS_OF(RELATIVE_SWIN_V2),
     {.family = RELATIVE_ROTARY, .heads = 2, .q_rows = 9, .k_rows = 23, .head_dim = 6,
      .causal = true},
 };

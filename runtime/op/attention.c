@@ -4,7 +4,7 @@
 static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 {
     RHUMB_TRY(rhumb_resolve_plan_rotary(context, "attention", r));
-    RHUMB_TRY(rhumb_resolve_plan_terms(context, "attention", r));
+    RHUMB_TRY(rhumb_resolve_plan_terms(context, r));
     RHUMB_TRY(rhumb_check_logit_views(context, "attention", r));
     rhumb_fill_scale(r);
     return RHUMB_OK;

@@ -12,7 +12,7 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
     if (!r->info.scheme)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "bias: scheme: wanted a relative scheme struct, found NULL");
-    RHUMB_TRY(rhumb_resolve_plan_terms(context, "bias", r));
+    RHUMB_TRY(rhumb_resolve_plan_terms(context, r));
     rhumb_fill_scale(r);
     return rhumb_check_logit_views(context, "bias", r);
 }

@@ -80,8 +80,7 @@ rhumb_result rhumb_resolve_plan_rotary(const rhumb_context *context, const char 
                                        rhumb_resolved *r);
 /* r->info.scheme into r->terms; NULL is no position. The plan's scale follows the scheme where it
  * is RHUMB_SCALE_AUTO. */
-rhumb_result rhumb_resolve_plan_terms(const rhumb_context *context, const char *op,
-                                      rhumb_resolved *r);
+rhumb_result rhumb_resolve_plan_terms(const rhumb_context *context, rhumb_resolved *r);
 void rhumb_fill_scale(rhumb_resolved *r);
 /* For operations that have no rotation, and one kernel. */
 rhumb_result rhumb_refuse_rotary(const rhumb_context *context, const char *op,

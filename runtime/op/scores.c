@@ -6,7 +6,7 @@
 static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 {
     RHUMB_TRY(rhumb_resolve_plan_rotary(context, "scores", r));
-    RHUMB_TRY(rhumb_resolve_plan_terms(context, "scores", r));
+    RHUMB_TRY(rhumb_resolve_plan_terms(context, r));
     RHUMB_TRY(rhumb_check_logit_views(context, "scores", r));
     rhumb_fill_scale(r);
     return RHUMB_OK;
