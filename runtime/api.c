@@ -21,7 +21,8 @@ _Static_assert(VIEW_Q == RHUMB_VIEW_Q && VIEW_K == RHUMB_VIEW_K && VIEW_V == RHU
                    VIEW_SEGMENTS_K == RHUMB_VIEW_SEGMENTS_K && VIEW_MASK == RHUMB_VIEW_MASK &&
                    VIEW_ROW_SCALE == RHUMB_VIEW_ROW_SCALE &&
                    VIEW_HEAD_SCALE == RHUMB_VIEW_HEAD_SCALE &&
-                   VIEW_WORKSPACE == RHUMB_VIEW_WORKSPACE,
+                   VIEW_WORKSPACE == RHUMB_VIEW_WORKSPACE && VIEW_SINKS == RHUMB_VIEW_SINKS &&
+                   VIEW_LSE == RHUMB_VIEW_LSE,
                "view ids of shader and header");
 _Static_assert(DTYPE_F32 == RHUMB_F32 && DTYPE_F16 == RHUMB_F16 && DTYPE_BF16 == RHUMB_BF16 &&
                    DTYPE_I32 == RHUMB_I32,
@@ -43,7 +44,7 @@ _Static_assert(APPEND_NONE == RHUMB_APPEND_NONE && APPEND_POSITION == RHUMB_APPE
 _Static_assert(sizeof(((struct rhumb_constants_block *)0)->slopes) == 8 * RHUMB_MAX_SLOPES &&
                    sizeof(((struct rhumb_constants_block *)0)->edges) == 4 * RHUMB_MAX_EDGES,
                "slopes and edges");
-_Static_assert(sizeof(struct rhumb_push) <= 64, "push constants stay within 64 bytes");
+_Static_assert(sizeof(struct rhumb_push) <= 128, "push constants stay within 128 bytes");
 _Static_assert(sizeof(struct rhumb_constants_block) <= 16384, "constants block");
 _Static_assert(sizeof(struct rhumb_bindings_block) <= 1024, "bindings block");
 _Static_assert(sizeof(enum rhumb_op) == 4 && sizeof(enum rhumb_dtype) == 4, "enums are four bytes");
@@ -132,6 +133,8 @@ const rhumb_view_rule rhumb_view_rules[RHUMB_VIEW_COUNT] = {
     [RHUMB_VIEW_ROW_SCALE] = {"ROW_SCALE", false, "[B or 1, heads, Lq]"},
     [RHUMB_VIEW_HEAD_SCALE] = {"HEAD_SCALE", false, "[heads]"},
     [RHUMB_VIEW_WORKSPACE] = {"WORKSPACE", false, "[n]"},
+    [RHUMB_VIEW_SINKS] = {"SINKS", false, "[heads]"},
+    [RHUMB_VIEW_LSE] = {"LSE", false, "[B, heads, Lq]"},
 };
 
 const char *rhumb_dtype_name(rhumb_dtype dtype)

@@ -1,6 +1,8 @@
 /* Record: checks that operations share, then the commands. No allocation, no lock. */
 #include "op/op.h"
 
+#include <math.h>
+
 rhumb_result rhumb_check_length(const rhumb_bindings *bindings, const char *field, int32_t value,
                                 uint32_t of_views, uint32_t of_plan, int32_t *resolved)
 {
@@ -84,6 +86,20 @@ rhumb_result rhumb_check_window(const rhumb_bindings *bindings, const rhumb_disp
     return RHUMB_OK;
 }
 
+/* What only ATTENTION has. */
+static rhumb_result check_attention_only(const rhumb_bindings *bindings, const rhumb_dispatch *d)
+{
+    if (bindings->plan->operation->op == RHUMB_OP_ATTENTION ||
+        (d->softcap == INFINITY && !d->bias_after_softcap && d->chunk == RHUMB_NO_WINDOW &&
+         !d->kept_keys))
+        return RHUMB_OK;
+    return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
+                      "%s: softcap, bias_after_softcap, chunk and kept_keys: wanted the defaults, as "
+                      "they mean nothing here, found %g, %u, %d and %d",
+                      bindings->plan->operation->name, (double)d->softcap, d->bias_after_softcap,
+                      d->chunk, d->kept_keys);
+}
+
 rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d,
                                  bool has_keys)
 {
@@ -113,18 +129,26 @@ rhumb_result rhumb_check_defaults(const rhumb_bindings *bindings, const rhumb_di
 
 rhumb_result rhumb_check_groups(const rhumb_bindings *bindings, uint64_t groups)
 {
-    const rhumb_limits *l = &bindings->plan->context->limits;
-    uint64_t room = (uint64_t)l->max_workgroups_x * l->max_workgroups_y;
-    /* Invocations are numbered in 32 bits, also those that fill up the last row of groups. */
-    uint64_t most = UINT32_MAX / ROTATE_INVOCATIONS;
-    if (most > l->max_workgroups_x)
-        most = most / l->max_workgroups_x * l->max_workgroups_x;
-    if (groups <= room && groups <= most)
+    /* Kernels number invocations in 32 bits. */
+    const uint64_t most = UINT32_MAX / ROTATE_INVOCATIONS;
+    if (groups <= most)
         return RHUMB_OK;
     return rhumb_fail(bindings->plan->context, RHUMB_ERROR_LIMIT,
-                      "%s: work groups: wanted up to %llu in a dispatch, found %llu",
-                      bindings->plan->operation->name,
-                      (unsigned long long)(room < most ? room : most), (unsigned long long)groups);
+                      "%s: work groups: wanted up to %llu in a record, found %llu",
+                      bindings->plan->operation->name, (unsigned long long)most,
+                      (unsigned long long)groups);
+}
+
+/* Work groups of one dispatch, by max_flops. */
+static uint64_t groups_at_once(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                               uint64_t groups)
+{
+    uint64_t flops =
+        rhumb_saturated_product(bindings->plan->resolved.properties.flops, bindings->batch);
+    if (flops <= d->max_flops)
+        return groups;
+    uint64_t parts = flops / d->max_flops + (flops % d->max_flops != 0);
+    return groups > parts ? groups / parts : 1;
 }
 
 void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
@@ -135,17 +159,24 @@ void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
     const rhumb_vk *vk = &plan->context->vk;
     const rhumb_limits *l = &plan->context->limits;
     const uint32_t offsets[2] = {d->constants_offset, d->bindings_offset};
+    uint64_t most = groups_at_once(bindings, d, groups);
     if (!groups)
         return;
-    push->groups = (uint32_t)groups;
-    uint32_t x = push->groups < l->max_workgroups_x ? push->groups : l->max_workgroups_x;
-    uint32_t y = (push->groups + x - 1) / x;
     vk->CmdBindPipeline(command_buffer, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
     vk->CmdBindDescriptorSets(command_buffer, VK_PIPELINE_BIND_POINT_COMPUTE, plan->layout, 0, 1,
                               &bindings->set, 2, offsets);
-    vk->CmdPushConstants(command_buffer, plan->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof *push,
-                         push);
-    vk->CmdDispatch(command_buffer, x, y, 1);
+    /* A dispatch has no work groups beside those of the record: whole rows, then the rest. */
+    for (uint64_t first = 0; first < groups;) {
+        uint64_t left = groups - first < most ? groups - first : most;
+        uint32_t x = left < l->max_workgroups_x ? (uint32_t)left : l->max_workgroups_x;
+        uint64_t rows = left / x;
+        uint32_t y = rows < l->max_workgroups_y ? (uint32_t)rows : l->max_workgroups_y;
+        push->first_group = (uint32_t)first;
+        vk->CmdPushConstants(command_buffer, plan->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                             sizeof *push, push);
+        vk->CmdDispatch(command_buffer, x, y, 1);
+        first += (uint64_t)x * y;
+    }
 }
 
 void rhumb_barrier(VkCommandBuffer command_buffer, const rhumb_bindings *bindings)
@@ -184,5 +215,9 @@ rhumb_result rhumb_record(VkCommandBuffer command_buffer, const rhumb_bindings *
         rhumb_adopt(context, o->name, "rhumb_dispatch", given, RHUMB_TYPE_DISPATCH, &d, sizeof d));
     RHUMB_TRY(check_uniform_offset(context, o->name, "constants_offset", d.constants_offset));
     RHUMB_TRY(check_uniform_offset(context, o->name, "bindings_offset", d.bindings_offset));
+    RHUMB_TRY(check_attention_only(bindings, &d));
+    if (!d.max_flops)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: max_flops: wanted 1 or more, found 0", o->name);
     return o->record(command_buffer, bindings, &d);
 }

@@ -58,6 +58,8 @@
 #define VIEW_ROW_SCALE 27
 #define VIEW_HEAD_SCALE 28
 #define VIEW_WORKSPACE 29
+#define VIEW_SINKS 30
+#define VIEW_LSE 31
 #define VIEW_X VIEW_Q /* in operations on tables and embeddings */
 #define VIEW_Y VIEW_O
 #define VIEW_COLUMN_TABLE VIEW_KEY_TABLE
@@ -174,6 +176,7 @@
 #define FLAG_INVERSE 2
 #define FLAG_MASK_ONE_KEY 4 /* MASK has one element for all keys of a row */
 #define FLAG_SHIFT 8 /* rotate: q_offset is the position of every row */
+#define FLAG_BIAS_AFTER_SOFTCAP 16
 
 /* struct rhumb_constants_block, term_flags */
 #define TERM_FLAG_FLIP_HALF 1
@@ -203,12 +206,15 @@ struct rhumb_push {
     RHUMB_INT window_right;
     RHUMB_INT max_q_length;  /* what the dispatch covers; larger device values are clamped */
     RHUMB_INT max_k_length;
-    RHUMB_UINT groups;       /* work groups of the whole dispatch, over both its dimensions */
+    RHUMB_UINT first_group;  /* number of the dispatch's first work group in its record */
     RHUMB_UINT tiles;        /* attention: row tiles of one (batch, kv head) */
     RHUMB_UINT first_row;    /* scores, softmax: the block of rows of every batch entry */
     RHUMB_UINT row_count;
     RHUMB_INT append_position; /* rotate: cache row of row 0; INT32_MIN: as q_offset */
     RHUMB_UINT capacity;     /* rotate: rows of K_OUT and V_OUT */
+    RHUMB_FLOAT softcap;     /* attention: 0: none */
+    RHUMB_INT chunk;         /* INT32_MAX: none */
+    RHUMB_INT kept_keys;
 };
 
 /* What a plan computes; uniform buffer. */

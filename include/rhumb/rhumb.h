@@ -391,11 +391,16 @@ typedef enum rhumb_view_id {
     RHUMB_VIEW_MASK = 26,       /* [B or 1, heads or 1, Lq or 1, Lk or 1], added to logits after
                                    everything else; -inf, the lowest number of the dtype and all up
                                    to -1e30 hide the key */
-    RHUMB_VIEW_ROW_SCALE = 27,  /* [B or 1, heads, Lq] f32: factor of the row's TABLE scalars */
+    RHUMB_VIEW_ROW_SCALE = 27,  /* [B or 1, heads, Lq] f32: factor of the row's TABLE scalars; in a
+                                   plan without a scheme of the row of Q (Llama 4's temperature) */
     RHUMB_VIEW_HEAD_SCALE = 28, /* [heads]: cosine attention's logit scale, a logarithm */
     RHUMB_VIEW_WORKSPACE = 29,  /* plan_properties.workspace_size bytes as f32 {1, 1, 1, n}: written
                                    and read by one record, then free */
-    RHUMB_VIEW_COUNT = 30,
+    RHUMB_VIEW_SINKS = 30,      /* [heads]: one more logit of each head in the softmax, which takes
+                                   weight and has no value */
+    RHUMB_VIEW_LSE = 31,        /* [B, heads, Lq] f32, written: ln of the sum of exp of a row's logits,
+                                   that of SINKS among them; -infinity for none */
+    RHUMB_VIEW_COUNT = 32,
     /* Names of the same ids in operations on tables and embeddings. */
     RHUMB_VIEW_X = RHUMB_VIEW_Q,      /* ENCODE: [B, L, channels], read. PROJECT: [rows, channels] */
     RHUMB_VIEW_Y = RHUMB_VIEW_O,      /* ENCODE, RESIZE, PROJECT: written */
@@ -762,7 +767,20 @@ typedef struct rhumb_dispatch {
     int32_t append_position;   /* ROTATE with plan_info.append POSITION or RING: cache row of row 0,
                                   0 or more; default RHUMB_UNSET: q_offset, or 0 if that is unset
                                   or a distance. LENGTHS may have one a batch entry */
+    float softcap;             /* ATTENTION: logits become softcap tanh(logit / softcap), before any
+                                  mask; above 0. Default INFINITY: none */
+    uint32_t bias_after_softcap; /* 1: b of a scheme is added after the cap; default 0: it is capped
+                                    with the rest. MASK's elements always come after */
+    int32_t chunk;             /* ATTENTION: a row sees keys of its own block of `chunk` positions
+                                  only: floor(pos / chunk) is the same; 1 or more. Default
+                                  RHUMB_NO_WINDOW: all */
+    int32_t kept_keys;         /* ATTENTION: keys at positions 0 to kept_keys - 1 stay visible
+                                  beyond window_left and chunk (attention sinks); default 0 */
     uint32_t padding_end;
+    uint64_t max_flops;        /* a record whose plan_properties.flops times B are more is cut into
+                                  several vkCmdDispatch of at most as many, or of one work group
+                                  each; 1 or more. Default UINT64_MAX: cut only where the device's
+                                  limit of work groups wants it. Same bits either way */
 } rhumb_dispatch;
 
 static inline void rhumb_init_dispatch(rhumb_dispatch *s)
@@ -774,6 +792,9 @@ static inline void rhumb_init_dispatch(rhumb_dispatch *s)
     s->append_position = RHUMB_UNSET;
     s->window_left = RHUMB_NO_WINDOW;
     s->window_right = RHUMB_NO_WINDOW;
+    s->softcap = INFINITY;
+    s->chunk = RHUMB_NO_WINDOW;
+    s->max_flops = UINT64_MAX;
 }
 
 /* Records into a command buffer in the recording state, outside a render pass. Clobbers the bound

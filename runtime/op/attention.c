@@ -1,12 +1,18 @@
 /* ATTENTION: softmax(scale * Q K^T, masked) V, fused or by unfused.c. */
 #include "op.h"
 
+#include <math.h>
+
 static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 {
     RHUMB_TRY(rhumb_resolve_plan_rotary(context, "attention", r));
     RHUMB_TRY(rhumb_resolve_plan_terms(context, r));
     RHUMB_TRY(rhumb_check_logit_views(context, "attention", r));
     rhumb_fill_scale(r);
+    if ((r->info.views & BIT(RHUMB_VIEW_LSE)) && r->info.dtype[RHUMB_VIEW_LSE] != RHUMB_F32)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "attention: dtype of LSE: wanted f32, found %s",
+                          rhumb_dtype_name(r->info.dtype[RHUMB_VIEW_LSE]));
     return RHUMB_OK;
 }
 
@@ -26,8 +32,8 @@ static void count_cost(rhumb_resolved *r)
 
 static uint32_t written(const rhumb_plan_info *i)
 {
-    return BIT(RHUMB_VIEW_O) |
-           (i->views & (BIT(RHUMB_VIEW_STATUS) | BIT(RHUMB_VIEW_WORKSPACE)));
+    return BIT(RHUMB_VIEW_O) | (i->views & (BIT(RHUMB_VIEW_STATUS) | BIT(RHUMB_VIEW_WORKSPACE) |
+                                            BIT(RHUMB_VIEW_LSE)));
 }
 
 static uint32_t shared_slot(uint32_t id)
@@ -58,6 +64,16 @@ static rhumb_result check_tensor(const rhumb_binder *b, uint32_t id, const rhumb
                       of_values ? i->value_dim : i->head_dim);
 }
 
+static rhumb_result check_row_views(const rhumb_binder *b, const rhumb_bindings *bindings)
+{
+    const uint32_t heads = b->plan->resolved.info.heads;
+    const uint64_t sinks[4] = {1, 1, 1, heads};
+    const uint64_t lse[4] = {1, bindings->batch, heads, bindings->q_length};
+    if (b->present & BIT(RHUMB_VIEW_SINKS))
+        RHUMB_TRY(rhumb_want_shape(b, RHUMB_VIEW_SINKS, sinks));
+    return b->present & BIT(RHUMB_VIEW_LSE) ? rhumb_want_shape(b, RHUMB_VIEW_LSE, lse) : RHUMB_OK;
+}
+
 static rhumb_result check_shapes(const rhumb_binder *b, rhumb_bindings *bindings)
 {
     RHUMB_TRY(rhumb_take_sizes(b, RHUMB_VIEW_Q, RHUMB_VIEW_K, bindings));
@@ -66,9 +82,37 @@ static rhumb_result check_shapes(const rhumb_binder *b, rhumb_bindings *bindings
     RHUMB_TRY(rhumb_check_window_rows(b, bindings));
     RHUMB_TRY(rhumb_check_logit_positions(b, bindings));
     RHUMB_TRY(rhumb_check_tables(b, bindings));
+    RHUMB_TRY(check_row_views(b, bindings));
     RHUMB_TRY(rhumb_check_mask(b, bindings));
     RHUMB_TRY(rhumb_check_workspace(b, bindings));
     return rhumb_check_small_views(b, bindings->batch);
+}
+
+static rhumb_result check_softcap(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                  struct rhumb_push *push)
+{
+    if (!(d->softcap > 0))
+        return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
+                          "attention: softcap: wanted a number above 0, found %g",
+                          (double)d->softcap);
+    push->softcap = isinf(d->softcap) ? 0 : d->softcap;
+    push->flags |= d->bias_after_softcap ? FLAG_BIAS_AFTER_SOFTCAP : 0;
+    return rhumb_check_flag(bindings, "bias_after_softcap", d->bias_after_softcap);
+}
+
+static rhumb_result check_chunk(const rhumb_bindings *bindings, const rhumb_dispatch *d,
+                                struct rhumb_push *push)
+{
+    const rhumb_context *context = bindings->plan->context;
+    if (d->chunk < 1)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "attention: chunk: wanted 1 or more, found %d", d->chunk);
+    if (d->kept_keys < 0)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "attention: kept_keys: wanted 0 or more, found %d", d->kept_keys);
+    push->chunk = d->chunk;
+    push->kept_keys = d->kept_keys;
+    return RHUMB_OK;
 }
 
 static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
@@ -83,6 +127,8 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
         return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
                           "attention: inverse: wanted 0, found %u", d->inverse);
     RHUMB_TRY(rhumb_check_window(bindings, d, &push));
+    RHUMB_TRY(check_softcap(bindings, d, &push));
+    RHUMB_TRY(check_chunk(bindings, d, &push));
     RHUMB_TRY(rhumb_check_reach(bindings, &push));
     if (bindings->second)
         return rhumb_record_unfused(command_buffer, bindings, d, &push);
@@ -102,7 +148,7 @@ const rhumb_operation rhumb_op_attention = {
     .required =
         BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_O),
     .optional = RHUMB_POSITION_VIEWS | RHUMB_TERM_VIEWS | BIT(RHUMB_VIEW_MASK) |
-                BIT(RHUMB_VIEW_WORKSPACE),
+                BIT(RHUMB_VIEW_WORKSPACE) | BIT(RHUMB_VIEW_SINKS) | BIT(RHUMB_VIEW_LSE),
     .vectors = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_O) |
                RHUMB_VECTOR_TABLES,
     .max_head_dim = RHUMB_MAX_HEAD_DIM,

@@ -108,12 +108,15 @@ rhumb_result rhumb_take_windows(const rhumb_bindings *bindings, const rhumb_disp
         return RHUMB_OK;
     if (push->q_length != (int32_t)bindings->q_length ||
         push->k_length != (int32_t)bindings->k_length || d->q_offset != RHUMB_UNSET || d->causal ||
-        d->window_left != RHUMB_NO_WINDOW || d->window_right != RHUMB_NO_WINDOW)
+        d->window_left != RHUMB_NO_WINDOW || d->window_right != RHUMB_NO_WINDOW ||
+        d->chunk != RHUMB_NO_WINDOW || d->kept_keys)
         return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
-                          "%s: lengths, q_offset, causal and windows: wanted the defaults, as the "
-                          "scheme's windows are whole, found %d rows, %d keys, %d, %u, %d and %d",
+                          "%s: lengths, q_offset, causal, windows, chunk and kept_keys: wanted the "
+                          "defaults, as the scheme's windows are whole, found %d rows, %d keys, %d, "
+                          "%u, %d, %d, %d and %d",
                           bindings->plan->operation->name, push->q_length, push->k_length,
-                          d->q_offset, d->causal, d->window_left, d->window_right);
+                          d->q_offset, d->causal, d->window_left, d->window_right, d->chunk,
+                          d->kept_keys);
     push->max_q_length = push->max_k_length = push->q_length = push->k_length =
         (int32_t)rhumb_window_tokens(t);
     return RHUMB_OK;

@@ -162,11 +162,11 @@ rhumb_result rhumb_check_defaults(const rhumb_bindings *bindings, const rhumb_di
 /* causal and windows mean nothing to most operations, nor k_length to those without keys. */
 rhumb_result rhumb_check_no_mask(const rhumb_bindings *bindings, const rhumb_dispatch *d,
                                  bool has_keys);
-/* Whether so many work groups fit a dispatch. */
+/* Whether so many work groups fit a record. */
 rhumb_result rhumb_check_groups(const rhumb_bindings *bindings, uint64_t groups);
 /* Writes of the dispatch before are seen by the reads and writes of the one after. */
 void rhumb_barrier(VkCommandBuffer command_buffer, const rhumb_bindings *bindings);
-/* One dispatch with push->groups = groups; nothing for 0 groups. */
+/* Dispatches of so many work groups together, as limits and max_flops want; nothing for 0. */
 void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
                 const rhumb_dispatch *d, VkPipeline pipeline, uint64_t groups,
                 struct rhumb_push *push);

@@ -36,6 +36,8 @@
 #include "lib/trig.glsl"
 #include "lib/terms.glsl"
 #include "lib/rows.glsl"
+#include "lib/place.glsl"
+#include "lib/logit.glsl"
 
 layout(local_size_x_id = SPEC_WORKGROUP) in;
 layout(constant_id = SPEC_PAIRING) const uint PAIRING = PAIRING_NONE;
@@ -44,7 +46,6 @@ layout(constant_id = SPEC_VALUE_DIM) const uint VALUE_DIM = 64u;
 
 #define LANES BROADCAST_LANES
 #define ROWS BROADCAST_ROWS
-#define LOG2_E 1.4426950408889634
 
 RHUMB_READ_VIEW(q, VIEW_Q)
 RHUMB_READ_VIEW(k, VIEW_K)
@@ -600,9 +601,7 @@ void add_values(uint v_row, bool select)
 void main()
 {
     lane = gl_LocalInvocationID.x;
-    uint id = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    if (id >= push.groups)
-        return;
+    uint id = group_id();
     uint first_row = (id % push.tiles) * (LANES * ROWS);
     head = id / push.tiles % constants.heads;
     b = id / push.tiles / constants.heads;
@@ -612,7 +611,7 @@ void main()
     if (int(first_row) >= len.q)
         return;
     uint last_row = min(first_row + LANES * ROWS, uint(len.q)) - 1u;
-    ivec2 range = key_range(first_row, last_row, len);
+    KeyRange range = key_range(first_row, last_row, len);
     base = int(first_row) + len.q_offset;
     load_rows(first_row, last_row);
     int row_pos[ROWS];
@@ -623,9 +622,12 @@ void main()
     }
 
     // Blocks from near_first to before near_end have pairs whose rows change with the distance.
-    int first = range.x / LANES * LANES;
+    // Chunks of diagonals follow each other without a gap.
+    if (uses_tables() && range.kept > 0)
+        range.first = 0;
+    int first = first_block(range, LANES);
     int near_first = first;
-    int near_end = range.y;
+    int near_end = range.end;
     float far_past[ROWS], far_future[ROWS];
     if (uses_tables()) {
         ivec2 near = near_distances(b);
@@ -634,8 +636,8 @@ void main()
             near_first = max(first, (near.x + base + 1) / LANES * LANES);
         if (near.y < RHUMB_MAX_LENGTH)
             near_end = (near.y + base + LANES * ROWS + LANES - 2) / LANES * LANES;
-        near_first = min(near_first, range.y);
-        near_end = clamp(near_end, near_first, range.y);
+        near_first = min(near_first, range.end);
+        near_end = clamp(near_end, near_first, range.end);
         if (has_term(TERM_QUERY | TERM_SCALAR)) {
             far_query_terms(near.x, far_past);
             far_query_terms(near.y, far_future);
@@ -662,8 +664,8 @@ void main()
                 stream_query_terms(block, false);
     }
 
-    for (int block = first; block < range.y; block += LANES) {
-        uint key = min(uint(block) + lane, uint(range.y) - 1u);
+    for (int block = first; block < range.end; block = next_block(range, block, LANES)) {
+        uint key = min(uint(block) + lane, uint(range.end) - 1u);
         bool near = block >= near_first && block < near_end;
         bool is_past = block < near_first;
         if (has_term(TERM_QUERY | TERM_SCALAR)) {
@@ -695,7 +697,7 @@ void main()
 
         bool edge = !all_visible(first_row, last_row, block, LANES, len);
         if (edge)
-            hide_keys(block, range.y, row_pos);
+            hide_keys(block, range.end, row_pos);
         weigh();
         uint v_row = v_at(b, kv_head, key);
         if (edge)
@@ -706,7 +708,7 @@ void main()
             take_weights(block, near, is_past);
     }
 
-    if (has_term(TERM_VALUE) && first < range.y) {
+    if (has_term(TERM_VALUE) && first < range.end) {
         ivec2 near = near_distances(b);
         if (near_first < near_end)
             flush_weights((near_end - 1) / LANES * LANES);

@@ -16,6 +16,8 @@
 #include "lib/position.glsl"
 #include "lib/trig.glsl"
 #include "lib/rows.glsl"
+#include "lib/place.glsl"
+#include "lib/logit.glsl"
 
 layout(local_size_x = DECODE_INVOCATIONS) in;
 layout(constant_id = SPEC_PAIRING) const uint PAIRING = PAIRING_NONE;
@@ -82,14 +84,11 @@ void main()
     uint id = gl_LocalInvocationID.x;
     uint stream = id / LANES;
     uint lane = id % LANES;
-    bool exists = tile_of_group(ROWS, tile);
-    // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
-    if (!exists)
-        tile = Tile(0u, 0u, 0u);
+    tile = tile_of_group(ROWS);
     len = lengths_of(tile.b, true, lowest_offset(PAIRING),
-                     exists && id == 0u && tile.first == 0u && tile.kv_head == 0u);
-    row_count = exists ? uint(len.q) * heads_per_kv_head() : 0u;
-    ivec2 range = ivec2(0);
+                     id == 0u && tile.first == 0u && tile.kv_head == 0u);
+    row_count = uint(len.q) * heads_per_kv_head();
+    KeyRange range = KeyRange(0, 0, 0);
     if (tile.first < row_count)
         range = key_range(row_index(tile.first),
                           row_index(min(tile.first + ROWS, row_count) - 1u), len);
@@ -123,10 +122,10 @@ void main()
         row_sum[r] = 0.0;
     }
 
-    // Steps are aligned to key 0: the sum of a row has one order, whatever is skipped around it.
-    for (int step = range.x / int(STREAMS) * int(STREAMS); step < range.y; step += int(STREAMS)) {
+    for (int step = first_block(range, int(STREAMS)); step < range.end;
+         step = next_block(range, step, int(STREAMS))) {
         int key = step + int(stream);
-        bool in_range = key < range.y;
+        bool in_range = key < range.end;
         vec4 kx[K_PIECES];
         vec4 vx[V_PIECES];
         uint k_first = k_at(tile.b, tile.kv_head, uint(in_range ? key : 0));

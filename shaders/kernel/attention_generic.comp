@@ -16,6 +16,8 @@
 #include "lib/position.glsl"
 #include "lib/trig.glsl"
 #include "lib/rows.glsl"
+#include "lib/place.glsl"
+#include "lib/logit.glsl"
 
 layout(local_size_x = GENERIC_INVOCATIONS) in;
 
@@ -41,7 +43,8 @@ ivec4 row_pos;    // INDEX: a + q_offset; POSITION: from the view
 // Part of the dot products of key j with the four rows.
 vec4 partial_scores(uint j, uint part)
 {
-    uint at = k_at(tile.b, tile.kv_head, j);
+    uvec2 place = key_place(tile.b, j);
+    uint at = k_at(place.x, tile.kv_head, place.y);
     uint whole = constants.head_dim & ~3u;
     vec4 s = vec4(0.0);
     for (uint d = 4u * part; d < whole; d += 4u * PARTS) {
@@ -68,15 +71,10 @@ vec4 masked_scores(uint j, uint key)
 void main()
 {
     uint lane = gl_LocalInvocationID.x;
-    bool exists = tile_of_group(GENERIC_ROWS, tile);
-    // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
-    if (!exists)
-        tile = Tile(0u, 0u, 0u);
+    tile = tile_of_group(GENERIC_ROWS);
     len = lengths_of(tile.b, true, lowest_offset(PAIRING),
-                     exists && lane == 0u && tile.first == 0u && tile.kv_head == 0u);
+                     lane == 0u && tile.first == 0u && tile.kv_head == 0u);
     uint row_count = uint(len.q) * heads_per_kv_head();
-    if (!exists)
-        row_count = 0u;
 
     [[unroll]] for (uint r = 0u; r < 4u; r++) {
         uint t = tile.first + r;
@@ -92,9 +90,9 @@ void main()
     load_rows(lane, tile.b, at, row_a, row_exists, len.q_offset, constants.scale_log2);
 
     uint last = min(tile.first + GENERIC_ROWS, row_count);
-    ivec2 range = tile.first < row_count
-                      ? key_range(row_index(tile.first), row_index(last - 1u), len)
-                      : ivec2(0);
+    KeyRange range = KeyRange(0, 0, 0);
+    if (tile.first < row_count)
+        range = key_range(row_index(tile.first), row_index(last - 1u), len);
     uint key = lane % GENERIC_KEYS;
     uint part = lane / GENERIC_KEYS;
 
@@ -104,11 +102,10 @@ void main()
     vec4 row_max = vec4(LOWEST);
     vec4 row_sum = vec4(0.0);
 
-    // Blocks are aligned to key 0: the sum of a row has one order, whatever is skipped around it.
-    for (int block = (range.x / GENERIC_KEYS) * GENERIC_KEYS; block < range.y;
-         block += GENERIC_KEYS) {
+    for (int block = first_block(range, GENERIC_KEYS); block < range.end;
+         block = next_block(range, block, GENERIC_KEYS)) {
         uint j = uint(block) + key;
-        bool in_range = int(j) < range.y;
+        bool in_range = int(j) < range.end;
         partial[part * GENERIC_KEYS + key] = in_range ? partial_scores(j, part) : vec4(0.0);
         barrier();
         vec4 s = vec4(LOWEST);
@@ -129,7 +126,7 @@ void main()
         row_sum *= shrink;
         [[dont_unroll]] for (uint i = 0u; i < GENERIC_KEYS; i++)
             row_sum += weights[i];
-        uint count = uint(min(range.y - block, GENERIC_KEYS));
+        uint count = uint(min(range.end - block, GENERIC_KEYS));
         [[unroll]] for (uint i = 0u; i < CHANNELS; i++) {
             uint d = lane + i * GENERIC_INVOCATIONS;
             if (d < constants.value_dim) {

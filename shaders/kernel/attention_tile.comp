@@ -23,6 +23,8 @@
 #include "lib/position.glsl"
 #include "lib/trig.glsl"
 #include "lib/rows.glsl"
+#include "lib/place.glsl"
+#include "lib/logit.glsl"
 
 layout(local_size_x_id = SPEC_WORKGROUP) in;
 layout(constant_id = SPEC_WORKGROUP) const uint WORKGROUP = 128u;
@@ -169,17 +171,14 @@ void main()
     uint id = gl_LocalInvocationID.x;
     uint group = id / TILE_LANES;
     uint lane = id % TILE_LANES;
-    bool exists = tile_of_group(ROWS, tile);
-    // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
-    if (!exists)
-        tile = Tile(0u, 0u, 0u);
+    tile = tile_of_group(ROWS);
     len = lengths_of(tile.b, true, lowest_offset(PAIRING),
-                     exists && id == 0u && tile.first == 0u && tile.kv_head == 0u);
-    row_count = exists ? uint(len.q) * heads_per_kv_head() : 0u;
+                     id == 0u && tile.first == 0u && tile.kv_head == 0u);
+    row_count = uint(len.q) * heads_per_kv_head();
     uint last = min(tile.first + ROWS, row_count);
     uint first_a = 0u;
     uint last_a = 0u;
-    ivec2 range = ivec2(0);
+    KeyRange range = KeyRange(0, 0, 0);
     if (tile.first < row_count) {
         first_a = row_index(tile.first);
         last_a = row_index(last - 1u);
@@ -213,8 +212,8 @@ void main()
     vec4 row_max = vec4(LOWEST);
     vec4 row_sum = vec4(0.0); // of this lane's keys
 
-    // Blocks are aligned to key 0: the sum of a row has one order, whatever is skipped around it.
-    for (int block = range.x / int(STEP) * int(STEP); block < range.y; block += int(STEP)) {
+    for (int block = first_block(range, int(STEP)); block < range.end;
+         block = next_block(range, block, int(STEP))) {
         vec4 s[KEYS];
         [[unroll]] for (uint j = 0u; j < KEYS; j++)
             s[j] = vec4(0.0);
@@ -223,7 +222,7 @@ void main()
                 barrier();
                 stage_q(id, chunk * HEAD_CHUNK);
             }
-            stage_k(id, block, range.y, chunk * HEAD_CHUNK);
+            stage_k(id, block, range.end, chunk * HEAD_CHUNK);
             barrier();
             for (uint d = 0u; d < HEAD_CHUNK / 2u; d += 4u) {
                 [[unroll]] for (uint e = 0u; e < 4u; e++) {
@@ -243,7 +242,7 @@ void main()
         if (edge) {
             [[unroll]] for (uint j = 0u; j < KEYS; j++) {
                 int key = block + int(lane + TILE_LANES * j);
-                bool in_range = key < range.y;
+                bool in_range = key < range.end;
                 int p = key;
                 if (in_range && constants.mask_order == MASK_ORDER_POSITION)
                     p = position_k(tile.b, uint(key));
@@ -276,7 +275,7 @@ void main()
             else // all lanes are done with K; in the shared form the reduction's barrier says so
                 barrier();
 #endif
-            stage_v(id, block, range.y, chunk * VALUE_CHUNK);
+            stage_v(id, block, range.end, chunk * VALUE_CHUNK);
             barrier();
             if (edge) {
                 // The same multiply-adds as below, so that a row has the same bits in any tile.

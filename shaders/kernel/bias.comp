@@ -55,7 +55,7 @@ Keys keys_of(uint b, uint a, uint first, Lengths n)
 
 void main()
 {
-    uint id = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x +
+    uint id = group_id() * gl_WorkGroupSize.x +
               gl_LocalInvocationID.x;
     uint parts = (uint(push.max_k_length) + BIAS_KEYS - 1u) / BIAS_KEYS;
     uint groups = (constants.heads + BIAS_HEADS - 1u) / BIAS_HEADS;

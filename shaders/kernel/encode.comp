@@ -352,7 +352,7 @@ void encode_part(Unit u, uint part)
 // The unit and the part of an invocation; those of a work group for rows that have one.
 Unit place(out uint part)
 {
-    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint group = group_id();
     uint id = group * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     bool by_group = (ENCODING & ENCODE_NORMALIZE) != 0u;
     // What lies side by side in memory is done side by side.

@@ -16,7 +16,7 @@ RHUMB_WRITE_VIEW(r, VIEW_TABLE_SCALAR)
 
 void main()
 {
-    uint id = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x +
+    uint id = group_id() * gl_WorkGroupSize.x +
               gl_LocalInvocationID.x;
     uint h = id % constants.heads;
     uint row = id / constants.heads;

@@ -24,7 +24,7 @@ float weight_of(uint h, uint c, uint k)
 
 void main()
 {
-    uint id = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x +
+    uint id = group_id() * gl_WorkGroupSize.x +
               gl_LocalInvocationID.x;
     uint c = id % constants.head_dim;
     uint h = id / constants.head_dim % constants.heads;

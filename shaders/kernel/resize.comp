@@ -123,7 +123,7 @@ void copy(uint from, uint to, uint n)
 
 void main()
 {
-    uint id = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x +
+    uint id = group_id() * gl_WorkGroupSize.x +
               gl_LocalInvocationID.x;
     uint parts = (constants.head_dim + 3u) / 4u;
     uint channel = id % parts * 4u;

@@ -277,7 +277,7 @@ vec4 sum_over_lanes(uint lane, vec4 v)
 
 void main()
 {
-    uint id = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x +
+    uint id = group_id() * gl_WorkGroupSize.x +
               gl_LocalInvocationID.x;
     uint turning = LANES * uint(push.max_q_length) * places() * push.batch;
     uint lane = id % LANES;
@@ -302,7 +302,7 @@ void main()
 
 void main()
 {
-    uint id = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x +
+    uint id = group_id() * gl_WorkGroupSize.x +
               gl_LocalInvocationID.x;
     uint parts = parts_of_row();
     if (has_view(VIEW_V)) {

@@ -184,23 +184,22 @@ void store_in_o(uint lane, uint first_key)
 void main()
 {
     uint lane = gl_LocalInvocationID.x;
-    uint id = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    bool exists = id < push.groups;
+    uint id = group_id();
     uint key_blocks = (uint(push.max_k_length) + GENERIC_INVOCATIONS - 1u) / GENERIC_INVOCATIONS;
     uint row_tiles = (push.row_count + GENERIC_ROWS - 1u) / GENERIC_ROWS;
     uint first_key = (id % key_blocks) * GENERIC_INVOCATIONS;
     uint first = push.first_row + (id / key_blocks % row_tiles) * GENERIC_ROWS;
-    uint rest = exists ? id / key_blocks / row_tiles : 0u;
+    uint rest = id / key_blocks / row_tiles;
     head = rest % constants.heads;
     entry = entry_of(rest / constants.heads);
     len = entry_lengths(entry, lowest_offset(PAIRING),
-                        exists && lane == 0u && first == 0u && first_key == 0u && head == 0u);
+                        lane == 0u && first == 0u && first_key == 0u && head == 0u);
 
     uvec4 at = uvec4(0u);
     bvec4 loaded = bvec4(false);
     uint end = min(push.first_row + push.row_count, uint(len.q));
     [[unroll]] for (uint r = 0u; r < 4u; r++) {
-        row_exists[r] = exists && first + r < end;
+        row_exists[r] = first + r < end;
         row_a[r] = row_exists[r] ? first + r : 0u;
         uint pixel = token_row(entry, row_a[r]);
         loaded[r] = row_exists[r] && pixel != NO_PIXEL;
@@ -208,7 +207,7 @@ void main()
     }
     load_rows(lane, entry.b, at, row_a, loaded, len.q_offset, 1.0);
     vec4 s = vec4(0.0);
-    if (exists && int(first_key + lane) < len.k)
+    if (int(first_key + lane) < len.k)
         s = logits(first_key + lane);
     barrier(); // Q has been read, its place is free
     rows[lane] = s;

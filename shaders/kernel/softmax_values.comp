@@ -16,6 +16,7 @@
 #include "lib/terms.glsl"
 #include "lib/window.glsl"
 #include "lib/rows.glsl"
+#include "lib/logit.glsl"
 #include "lib/unfused.glsl"
 
 layout(local_size_x = GENERIC_INVOCATIONS) in;
@@ -23,7 +24,6 @@ layout(local_size_x = GENERIC_INVOCATIONS) in;
 RHUMB_READ_VIEW(q, VIEW_Q)
 RHUMB_READ_VIEW(v, VIEW_V)
 RHUMB_READ_VIEW(value_table, VIEW_VALUE_TABLE)
-RHUMB_READ_VIEW(mask, VIEW_MASK)
 RHUMB_READ_VIEW(workspace, VIEW_WORKSPACE)
 RHUMB_WRITE_VIEW(o, VIEW_O)
 #include "lib/staged_rows.glsl" // O, in the first component
@@ -44,19 +44,6 @@ uint row;
 int row_pos;     // INDEX: a + q_offset; POSITION: from the view
 uint logits_at;  // first logit of the row
 
-// MASK's element for a key: whether it hides it, else what is added. By its bits, since a plain
-// device may have no infinities.
-bool mask_hides(uint j, out float added)
-{
-    uint e = mask_at(entry.b, head, row) + ((push.flags & FLAG_MASK_ONE_KEY) != 0u ? 0u : j);
-    uint bits = mask_bits(e);
-    added = mask_load(e);
-    if (mask_dtype == DTYPE_F16)
-        return bits == 0xfbffu || bits == 0xfc00u; // the lowest number, -infinity
-    uint wide = mask_dtype == DTYPE_BF16 ? bits << 16 : bits;
-    return wide >= 0xf149f2cau && wide <= 0xff800000u; // -1e30 to -infinity
-}
-
 // Logit of key j with all masks, LOWEST where it is hidden.
 float masked_logit(uint j)
 {
@@ -64,7 +51,7 @@ float masked_logit(uint j)
     int p = constants.mask_order == MASK_ORDER_POSITION ? position_k(entry.b, j) : int(j);
     bool visible = position_visible(row_pos, p);
     if (has_view(VIEW_MASK) && visible)
-        visible = !mask_hides(j, added);
+        visible = !mask_hides(entry.b, head, row, j, added);
     if (has_term(TERM_WINDOW))
         added += window_mask(entry.window, row, j);
     return visible ? workspace_load(logits_at + j) + added : LOWEST;
@@ -123,14 +110,13 @@ float sum_values(uint count, uint d)
 void main()
 {
     uint lane = gl_LocalInvocationID.x;
-    uint id = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    bool exists = id < push.groups;
-    row = push.first_row + (exists ? id % push.row_count : 0u);
-    uint rest = exists ? id / push.row_count : 0u;
+    uint id = group_id();
+    row = push.first_row + id % push.row_count;
+    uint rest = id / push.row_count;
     head = rest % constants.heads;
     entry = entry_of(rest / constants.heads);
     len = entry_lengths(entry, lowest_offset(PAIRING), false);
-    exists = exists && int(row) < len.q;
+    bool exists = int(row) < len.q;
     // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
     if (!exists)
         len.k = 0;

@@ -57,6 +57,12 @@ layout(set = 0, binding = BINDING_BINDINGS, std140) uniform Bindings {
 };
 layout(push_constant, std430) uniform Push { rhumb_push push; };
 
+// Number of this work group in its record, which may be cut into several dispatches.
+uint group_id()
+{
+    return push.first_group + gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+}
+
 bool has_view(uint id)
 {
     return (VIEWS & (1u << id)) != 0u;

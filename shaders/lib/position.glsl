@@ -4,7 +4,8 @@
 //   INDEX order      pos_q = a + q_offset,         pos_k = j
 //   POSITION order   pos_q = POSITIONS_Q[b, a],    pos_k = POSITIONS_K[b, j]
 // and key j is visible to row a iff j < k_length, pos_k <= pos_q (causal),
-//   pos_q - pos_k < window_left and pos_k - pos_q <= window_right.
+//   pos_k - pos_q <= window_right, and 0 <= pos_k < kept_keys or
+//   pos_q - pos_k < window_left and floor(pos_q / chunk) = floor(pos_k / chunk).
 
 #define UNSET (-2147483647 - 1)
 #define NO_WINDOW 2147483647
@@ -104,32 +105,77 @@ int key_minus_query(uint b, uint a, uint j, int q_offset)
                  : -int(min(uint(p) - uint(k), 0x7fffffffu));
 }
 
+int chunk_of(int position)
+{
+    int c = position / push.chunk;
+    return c * push.chunk > position ? c - 1 : c;
+}
+
+bool same_chunk(int pos_q, int pos_k)
+{
+    return push.chunk == NO_WINDOW || chunk_of(pos_q) == chunk_of(pos_k);
+}
+
 // The distance of two ints may need 32 bits without a sign.
 bool position_visible(int pos_q, int pos_k)
 {
+    bool kept = uint(pos_k) < uint(push.kept_keys);
     if (pos_k > pos_q)
         return (push.flags & FLAG_CAUSAL) == 0u &&
                (push.window_right == NO_WINDOW ||
-                uint(pos_k) - uint(pos_q) <= uint(push.window_right));
-    return push.window_left == NO_WINDOW || uint(pos_q) - uint(pos_k) < uint(push.window_left);
+                uint(pos_k) - uint(pos_q) <= uint(push.window_right)) &&
+               (kept || same_chunk(pos_q, pos_k));
+    return kept || ((push.window_left == NO_WINDOW ||
+                     uint(pos_q) - uint(pos_k) < uint(push.window_left)) &&
+                    same_chunk(pos_q, pos_k));
 }
 
-// Keys that any of the rows [first_row, last_row] may see in INDEX order: [x, y), (0, 0) if none.
-// In POSITION order nothing is known without reading positions: all keys.
-ivec2 key_range(uint first_row, uint last_row, Lengths n)
+// Keys that any of some rows may see: [0, kept) and [first, end). Nothing: end is 0.
+struct KeyRange {
+    int kept;
+    int first;
+    int end;
+};
+
+// Of the rows [first_row, last_row], in INDEX order. In POSITION order nothing is known without
+// reading positions: all keys.
+KeyRange key_range(uint first_row, uint last_row, Lengths n)
 {
-    ivec2 range = ivec2(0, n.k);
+    KeyRange range = KeyRange(0, 0, n.k);
     if (constants.mask_order == MASK_ORDER_POSITION)
         return range;
     int p0 = int(first_row) + n.q_offset;
     int p1 = int(last_row) + n.q_offset;
-    if (push.window_left != NO_WINDOW && p0 >= push.window_left)
-        range.x = p0 - push.window_left + 1;
     if ((push.flags & FLAG_CAUSAL) != 0u)
-        range.y = min(range.y, p1 + 1);
+        range.end = min(range.end, p1 + 1);
     if (push.window_right < n.k - p1)
-        range.y = min(range.y, p1 + push.window_right + 1);
-    return range.x < range.y ? range : ivec2(0);
+        range.end = min(range.end, p1 + push.window_right + 1);
+    range.kept = clamp(push.kept_keys, 0, max(range.end, 0));
+    if (push.window_left != NO_WINDOW && p0 >= push.window_left)
+        range.first = p0 - push.window_left + 1;
+    if (push.chunk != NO_WINDOW) {
+        range.first = max(range.first, chunk_of(p0) * push.chunk);
+        int room = push.chunk - 1 - (p1 - chunk_of(p1) * push.chunk); // of p1's chunk, after it
+        if (room < range.end - p1)
+            range.end = p1 + room + 1;
+    }
+    if (range.first >= range.end)
+        range.first = range.end = range.kept;
+    range.end = max(range.end, range.kept);
+    return range;
+}
+
+// Blocks of `step` keys, aligned to key 0: the sum of a row has one order, whatever is skipped around
+// it.
+int first_block(KeyRange range, int step)
+{
+    return range.kept > 0 ? 0 : range.first / step * step;
+}
+
+int next_block(KeyRange range, int block, int step)
+{
+    int next = block + step;
+    return next < range.kept ? next : max(next, range.first / step * step);
 }
 
 // Whether every key of [first_key, first_key + count) is visible to every one of the rows.
@@ -138,11 +184,15 @@ bool all_visible(uint first_row, uint last_row, int first_key, int count, Length
     if (first_key + count > n.k)
         return false;
     bool masked = (push.flags & FLAG_CAUSAL) != 0u || push.window_left != NO_WINDOW ||
-                  push.window_right != NO_WINDOW;
+                  push.window_right != NO_WINDOW || push.chunk != NO_WINDOW;
     if (!masked)
         return true;
     if (constants.mask_order == MASK_ORDER_POSITION)
         return false;
-    return position_visible(int(first_row) + n.q_offset, first_key + count - 1) &&
-           position_visible(int(last_row) + n.q_offset, first_key);
+    int p0 = int(first_row) + n.q_offset;
+    int p1 = int(last_row) + n.q_offset;
+    return position_visible(p0, first_key + count - 1) && position_visible(p1, first_key) &&
+           (push.chunk == NO_WINDOW ||
+            (same_chunk(p0, p1) && same_chunk(first_key, first_key + count - 1) &&
+             same_chunk(p0, first_key)));
 }

@@ -15,15 +15,12 @@ struct Tile {
     uint first; // row t of the tile
 };
 
-// Tile of this work group; false for the surplus work groups of a dispatch of two dimensions.
-bool tile_of_group(uint rows_per_group, out Tile tile)
+Tile tile_of_group(uint rows_per_group)
 {
-    uint id = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint id = group_id();
     uint rest = id / push.tiles;
-    tile.first = (id % push.tiles) * rows_per_group;
-    tile.kv_head = rest % constants.kv_heads;
-    tile.b = rest / constants.kv_heads;
-    return id < push.groups;
+    return Tile(rest / constants.kv_heads, rest % constants.kv_heads,
+                (id % push.tiles) * rows_per_group);
 }
 
 // A q_offset that is a position, for the rotation of Q, is not negative.
