@@ -774,8 +774,9 @@ typedef struct rhumb_dispatch {
     int32_t chunk;             /* ATTENTION: a row sees keys of its own block of `chunk` positions
                                   only: floor(pos / chunk) is the same; 1 or more. Default
                                   RHUMB_NO_WINDOW: all */
-    int32_t kept_keys;         /* ATTENTION: keys at positions 0 to kept_keys - 1 stay visible
-                                  beyond window_left and chunk (attention sinks); default 0 */
+    int32_t kept_keys;         /* ATTENTION: keys at positions 0 to kept_keys - 1 stay visible to
+                                  later rows beyond window_left and chunk (attention sinks);
+                                  default 0 */
     uint32_t padding_end;
     uint64_t max_flops;        /* a record whose plan_properties.flops times B are more is cut into
                                   several vkCmdDispatch of at most as many, or of one work group

@@ -544,7 +544,7 @@ void add_products(uint k_row)
     }
 }
 
-void hide_keys(int block, int end, int row_pos[ROWS])
+void hide_keys(int block, int end, Reach row_reach[ROWS])
 {
     [[unroll]] for (uint j = 0u; j < LANES; j++) {
         int at = block + int(j);
@@ -554,7 +554,7 @@ void hide_keys(int block, int end, int row_pos[ROWS])
             p = position_k(b, uint(at));
         [[unroll]] for (uint r = 0u; r < ROWS; r++)
             s[r * LANES + j] =
-                in_range && position_visible(row_pos[r], p) ? s[r * LANES + j] : LOWEST;
+                in_range && position_visible(row_reach[r], p) ? s[r * LANES + j] : LOWEST;
     }
 }
 
@@ -614,12 +614,9 @@ void main()
     KeyRange range = key_range(first_row, last_row, len);
     base = int(first_row) + len.q_offset;
     load_rows(first_row, last_row);
-    int row_pos[ROWS];
-    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        uint a = min(first_row + LANES * r + lane, last_row);
-        row_pos[r] = constants.mask_order == MASK_ORDER_POSITION ? position_q(b, a, len.q_offset)
-                                                                 : int(a) + len.q_offset;
-    }
+    Reach row_reach[ROWS];
+    [[unroll]] for (uint r = 0u; r < ROWS; r++)
+        row_reach[r] = row_reach_of(b, min(first_row + LANES * r + lane, last_row), len);
 
     // Blocks from near_first to before near_end have pairs whose rows change with the distance.
     // Chunks of diagonals follow each other without a gap.
@@ -697,7 +694,7 @@ void main()
 
         bool edge = !all_visible(first_row, last_row, block, LANES, len);
         if (edge)
-            hide_keys(block, range.end, row_pos);
+            hide_keys(block, range.end, row_reach);
         weigh();
         uint v_row = v_at(b, kv_head, key);
         if (edge)

@@ -93,16 +93,10 @@ void main()
         range = key_range(row_index(tile.first),
                           row_index(min(tile.first + ROWS, row_count) - 1u), len);
 
-    int row_pos[ROWS];
-    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        row_pos[r] = 0;
-        if (tile.first + r < row_count) {
-            uint a = row_index(tile.first + r);
-            row_pos[r] = constants.mask_order == MASK_ORDER_POSITION
-                             ? position_q(tile.b, a, len.q_offset)
-                             : int(a) + len.q_offset;
-        }
-    }
+    Reach row_reach[ROWS];
+    [[unroll]] for (uint r = 0u; r < ROWS; r++)
+        row_reach[r] = row_reach_of(
+            tile.b, tile.first + r < row_count ? row_index(tile.first + r) : 0u, len);
 
     load_rows(id);
     vec4 x[ROWS * K_PIECES];
@@ -154,7 +148,7 @@ void main()
         if (in_range && constants.mask_order == MASK_ORDER_POSITION)
             p = position_k(tile.b, uint(key));
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            bool visible = in_range && position_visible(row_pos[r], p);
+            bool visible = in_range && position_visible(row_reach[r], p);
             float s = visible ? sums[stream * ROWS + r] : LOWEST;
             float new_max = max(row_max[r], s);
             float shrink = exp2(row_max[r] - new_max);

@@ -38,7 +38,7 @@ Tile tile;
 Lengths len;
 uvec4 row_a;      // query row of each of the four rows
 bvec4 row_exists;
-ivec4 row_pos;    // INDEX: a + q_offset; POSITION: from the view
+Reach row_reach[4];
 
 // Part of the dot products of key j with the four rows.
 vec4 partial_scores(uint j, uint part)
@@ -64,7 +64,7 @@ vec4 masked_scores(uint j, uint key)
         s += partial[part * GENERIC_KEYS + key];
     int p = constants.mask_order == MASK_ORDER_POSITION ? position_k(tile.b, j) : int(j);
     [[unroll]] for (uint r = 0u; r < 4u; r++)
-        s[r] = position_visible(row_pos[r], p) ? s[r] : LOWEST;
+        s[r] = position_visible(row_reach[r], p) ? s[r] : LOWEST;
     return s;
 }
 
@@ -80,9 +80,7 @@ void main()
         uint t = tile.first + r;
         row_exists[r] = t < row_count;
         row_a[r] = row_exists[r] ? row_index(t) : 0u;
-        row_pos[r] = int(row_a[r]) + len.q_offset;
-        if (row_exists[r] && constants.mask_order == MASK_ORDER_POSITION)
-            row_pos[r] = position_q(tile.b, row_a[r], len.q_offset);
+        row_reach[r] = row_reach_of(tile.b, row_a[r], len);
     }
     uvec4 at;
     [[unroll]] for (uint r = 0u; r < 4u; r++)

@@ -186,15 +186,10 @@ void main()
     }
 
     uint first_row = tile.first + group * TILE_ROWS;
-    ivec4 row_pos = ivec4(0);
-    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
-        if (first_row + r < row_count) {
-            uint a = row_index(first_row + r);
-            row_pos[r] = constants.mask_order == MASK_ORDER_POSITION
-                             ? position_q(tile.b, a, len.q_offset)
-                             : int(a) + len.q_offset;
-        }
-    }
+    Reach row_reach[TILE_ROWS];
+    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+        row_reach[r] = row_reach_of(
+            tile.b, first_row + r < row_count ? row_index(first_row + r) : 0u, len);
 
     if (HEAD_CHUNKS == 1u) {
         stage_q(id, 0u);
@@ -247,7 +242,7 @@ void main()
                 if (in_range && constants.mask_order == MASK_ORDER_POSITION)
                     p = position_k(tile.b, uint(key));
                 [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                    s[j][r] = in_range && position_visible(row_pos[r], p) ? s[j][r] : LOWEST;
+                    s[j][r] = in_range && position_visible(row_reach[r], p) ? s[j][r] : LOWEST;
             }
         }
 

@@ -41,7 +41,7 @@ Entry entry;
 Lengths len;
 uint head;
 uint row;
-int row_pos;     // INDEX: a + q_offset; POSITION: from the view
+Reach row_reach;
 uint logits_at;  // first logit of the row
 
 // Logit of key j with all masks, LOWEST where it is hidden.
@@ -49,7 +49,7 @@ float masked_logit(uint j)
 {
     float added = 0.0;
     int p = constants.mask_order == MASK_ORDER_POSITION ? position_k(entry.b, j) : int(j);
-    bool visible = position_visible(row_pos, p);
+    bool visible = position_visible(row_reach, p);
     if (has_view(VIEW_MASK) && visible)
         visible = !mask_hides(entry.b, head, row, j, added);
     if (has_term(TERM_WINDOW))
@@ -120,9 +120,7 @@ void main()
     // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
     if (!exists)
         len.k = 0;
-    row_pos = int(row) + len.q_offset;
-    if (exists && constants.mask_order == MASK_ORDER_POSITION)
-        row_pos = position_q(entry.b, row, len.q_offset);
+    row_reach = row_reach_of(entry.b, exists ? row : 0u, len);
     logits_at = workspace_row(workspace_at(0u, 0u, 0u), entry, head, row);
 
     float largest = largest_logit(lane);

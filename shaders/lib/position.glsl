@@ -3,9 +3,11 @@
 // Row a of Q (0-based in its batch entry) and key j have the positions
 //   INDEX order      pos_q = a + q_offset,         pos_k = j
 //   POSITION order   pos_q = POSITIONS_Q[b, a],    pos_k = POSITIONS_K[b, j]
-// and key j is visible to row a iff j < k_length, pos_k <= pos_q (causal),
-//   pos_k - pos_q <= window_right, and 0 <= pos_k < kept_keys or
-//   pos_q - pos_k < window_left and floor(pos_q / chunk) = floor(pos_k / chunk).
+// and key j is visible to row a iff j < k_length, low <= pos_k or 0 <= pos_k < kept_keys, and
+// pos_k <= high, where low and high are the first and the last position of the row's chunk of
+// positions that the window leaves:
+//   low = max(pos_q - window_left + 1, chunk floor(pos_q / chunk))
+//   high = min(pos_q + window_right, chunk floor(pos_q / chunk) + chunk - 1), pos_q if causal
 
 #define UNSET (-2147483647 - 1)
 #define NO_WINDOW 2147483647
@@ -105,29 +107,46 @@ int key_minus_query(uint b, uint a, uint j, int q_offset)
                  : -int(min(uint(p) - uint(k), 0x7fffffffu));
 }
 
-int chunk_of(int position)
+// First position of the chunk of a position.
+int chunk_start(int position)
 {
-    int c = position / push.chunk;
-    return c * push.chunk > position ? c - 1 : c;
+    int start = position / push.chunk * push.chunk;
+    return start > position ? start - push.chunk : start;
 }
 
-bool same_chunk(int pos_q, int pos_k)
+// Positions that a row sees, beside kept keys; cut to ints.
+struct Reach {
+    int low;
+    int high;
+};
+
+Reach reach_of(int pos_q)
 {
-    return push.chunk == NO_WINDOW || chunk_of(pos_q) == chunk_of(pos_k);
+    Reach r = Reach(UNSET, NO_WINDOW);
+    if (push.window_left != NO_WINDOW && pos_q >= UNSET + push.window_left)
+        r.low = pos_q - push.window_left + 1;
+    if (push.window_right < NO_WINDOW - pos_q || pos_q < 0)
+        r.high = push.window_right == NO_WINDOW ? NO_WINDOW : pos_q + push.window_right;
+    if (push.chunk != NO_WINDOW) {
+        int start = chunk_start(pos_q);
+        r.low = max(r.low, start);
+        r.high = start <= NO_WINDOW - push.chunk ? min(r.high, start + (push.chunk - 1)) : r.high;
+    }
+    if ((push.flags & FLAG_CAUSAL) != 0u)
+        r.high = pos_q;
+    return r;
 }
 
-// The distance of two ints may need 32 bits without a sign.
-bool position_visible(int pos_q, int pos_k)
+// Of row a, in the plan's order.
+Reach row_reach_of(uint b, uint a, Lengths n)
 {
-    bool kept = uint(pos_k) < uint(push.kept_keys);
-    if (pos_k > pos_q)
-        return (push.flags & FLAG_CAUSAL) == 0u &&
-               (push.window_right == NO_WINDOW ||
-                uint(pos_k) - uint(pos_q) <= uint(push.window_right)) &&
-               (kept || same_chunk(pos_q, pos_k));
-    return kept || ((push.window_left == NO_WINDOW ||
-                     uint(pos_q) - uint(pos_k) < uint(push.window_left)) &&
-                    same_chunk(pos_q, pos_k));
+    return reach_of(constants.mask_order == MASK_ORDER_POSITION ? position_q(b, a, n.q_offset)
+                                                                : int(a) + n.q_offset);
+}
+
+bool position_visible(Reach r, int pos_k)
+{
+    return pos_k <= r.high && (pos_k >= r.low || uint(pos_k) < uint(push.kept_keys));
 }
 
 // Keys that any of some rows may see: [0, kept) and [first, end). Nothing: end is 0.
@@ -144,24 +163,14 @@ KeyRange key_range(uint first_row, uint last_row, Lengths n)
     KeyRange range = KeyRange(0, 0, n.k);
     if (constants.mask_order == MASK_ORDER_POSITION)
         return range;
-    int p0 = int(first_row) + n.q_offset;
-    int p1 = int(last_row) + n.q_offset;
-    if ((push.flags & FLAG_CAUSAL) != 0u)
-        range.end = min(range.end, p1 + 1);
-    if (push.window_right < n.k - p1)
-        range.end = min(range.end, p1 + push.window_right + 1);
-    range.kept = clamp(push.kept_keys, 0, max(range.end, 0));
-    if (push.window_left != NO_WINDOW && p0 >= push.window_left)
-        range.first = p0 - push.window_left + 1;
-    if (push.chunk != NO_WINDOW) {
-        range.first = max(range.first, chunk_of(p0) * push.chunk);
-        int room = push.chunk - 1 - (p1 - chunk_of(p1) * push.chunk); // of p1's chunk, after it
-        if (room < range.end - p1)
-            range.end = p1 + room + 1;
-    }
+    // Neither end of a row's reach is before that of a row before it.
+    int low = reach_of(int(first_row) + n.q_offset).low;
+    int high = reach_of(int(last_row) + n.q_offset).high;
+    range.end = high < n.k ? max(high + 1, 0) : n.k;
+    range.first = max(low, 0);
+    range.kept = clamp(push.kept_keys, 0, range.end);
     if (range.first >= range.end)
         range.first = range.end = range.kept;
-    range.end = max(range.end, range.kept);
     return range;
 }
 
@@ -189,10 +198,6 @@ bool all_visible(uint first_row, uint last_row, int first_key, int count, Length
         return true;
     if (constants.mask_order == MASK_ORDER_POSITION)
         return false;
-    int p0 = int(first_row) + n.q_offset;
-    int p1 = int(last_row) + n.q_offset;
-    return position_visible(p0, first_key + count - 1) && position_visible(p1, first_key) &&
-           (push.chunk == NO_WINDOW ||
-            (same_chunk(p0, p1) && same_chunk(first_key, first_key + count - 1) &&
-             same_chunk(p0, first_key)));
+    return reach_of(int(last_row) + n.q_offset).low <= first_key &&
+           reach_of(int(first_row) + n.q_offset).high >= first_key + count - 1;
 }
