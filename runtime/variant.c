@@ -154,6 +154,17 @@ bool rhumb_has_shuffles(const rhumb_limits *l)
            (l->subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
 }
 
+/* What the tile and the decode form lack. */
+static bool plain_only(const rhumb_resolved *r, char *why, size_t size)
+{
+    const uint32_t views = BIT(RHUMB_VIEW_MASK) | BIT(RHUMB_VIEW_SINKS) | BIT(RHUMB_VIEW_LSE) |
+                           BIT(RHUMB_VIEW_ROW_SCALE);
+    if (!r->has_terms && !(r->info.views & views))
+        return true;
+    snprintf(why, size, "wanted no scheme and none of the views 0x%x, found others", views);
+    return false;
+}
+
 static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, struct tile *tile,
                         char *why, size_t size)
 {
@@ -164,7 +175,7 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
     uint32_t smallest = UINT32_MAX;
     bool subgroup =
         rhumb_has_shuffles(l) && !avoided(r, RHUMB_SELF_TEST_ATTENTION_TILE_SUBGROUP);
-    if (!tile_shape_fits(r, why, size))
+    if (!plain_only(r, why, size) || !tile_shape_fits(r, why, size))
         return false;
     if (!subgroup && avoided(r, RHUMB_SELF_TEST_ATTENTION_TILE)) {
         snprintf(why, size, FOUND_WRONG);
@@ -205,6 +216,8 @@ static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r,
 {
     const rhumb_plan_info *i = &r->info;
     uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * i->max_q_length;
+    if (!plain_only(r, why, size))
+        return false;
     if (i->head_dim > TILE_MAX_DIM || i->value_dim > TILE_MAX_DIM || i->head_dim % 16 ||
         i->value_dim % 16) {
         snprintf(why, size,
@@ -250,15 +263,19 @@ static bool few_rows(const rhumb_resolved *r)
     return (uint64_t)(r->info.heads / r->info.kv_heads) * r->info.max_q_length <= DECODE_MAX_ROWS;
 }
 
+/* A second pipeline for aligned rows where tables are read beside K. */
 static void set_generic(rhumb_resolved *r)
 {
-    rhumb_set_common(r, &r->keys[RHUMB_ANY_ALIGNMENT], RHUMB_KERNEL_ATTENTION_GENERIC, false);
-    r->rows_per_group[RHUMB_ANY_ALIGNMENT] = GENERIC_ROWS;
-    r->has_fast = false;
+    r->has_fast = r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_SEGMENT | TERM_CONTENT_BIAS);
+    for (uint32_t i = RHUMB_ANY_ALIGNMENT; i <= RHUMB_FAST_ALIGNMENT; i++) {
+        rhumb_set_common(r, &r->keys[i], RHUMB_KERNEL_ATTENTION_GENERIC,
+                         i == RHUMB_FAST_ALIGNMENT);
+        r->rows_per_group[i] = GENERIC_ROWS;
+    }
     rhumb_plan_properties *p = &r->properties;
     p->variant = RHUMB_VARIANT_GENERIC;
     p->invocations = GENERIC_INVOCATIONS;
-    p->shared_bytes = 16 * (RHUMB_MAX_HEAD_DIM + GENERIC_INVOCATIONS + 2 * GENERIC_KEYS);
+    p->shared_bytes = 16 * RHUMB_MAX_HEAD_DIM + 20 * GENERIC_INVOCATIONS + 52 * GENERIC_KEYS;
     p->rows_per_group = GENERIC_ROWS;
     p->keys_per_step = GENERIC_KEYS;
 }
@@ -322,6 +339,8 @@ static bool broadcast_fits(const rhumb_context *context, const rhumb_resolved *r
     const rhumb_plan_info *i = &r->info;
     const uint32_t subgroup = VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
     const uint32_t positions = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
+    const uint32_t around =
+        BIT(RHUMB_VIEW_MASK) | BIT(RHUMB_VIEW_SINKS) | BIT(RHUMB_VIEW_LSE);
     const uint32_t known = TERM_TABLE | TERM_SLOPE | TERM_QUERY | TERM_KEY | TERM_SCALAR |
                            TERM_SEGMENT | TERM_VALUE | TERM_CONTENT_BIAS | TERM_POSITION_BIAS |
                            TERM_ROW_SCALE;
@@ -339,9 +358,10 @@ static bool broadcast_fits(const rhumb_context *context, const rhumb_resolved *r
                  TILE_MAX_DIM, i->head_dim, i->value_dim);
     else if (r->has_rotary)
         snprintf(why, size, "wanted Q that is rotated already, found rotation inside");
-    else if ((r->terms.mask & ~known) || (i->views & BIT(RHUMB_VIEW_MASK)))
-        snprintf(why, size, "wanted terms 0x%x and no MASK, found terms 0x%x, views 0x%x", known,
-                 r->terms.mask, i->views);
+    else if ((r->terms.mask & ~known) || (i->views & around) ||
+             ((i->views & BIT(RHUMB_VIEW_ROW_SCALE)) && !(r->terms.mask & TERM_ROW_SCALE)))
+        snprintf(why, size, "wanted terms 0x%x and none of the views 0x%x, found terms 0x%x, views "
+                 "0x%x", known, around, r->terms.mask, i->views);
     /* Tables follow the diagonals of indices. */
     else if ((i->views & positions) == positions && (r->terms.mask & tables))
         snprintf(why, size, "wanted distances of indices for tables, found both position views");
@@ -405,12 +425,8 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
         only_broadcast(r);
         return RHUMB_OK;
     }
-    if (rhumb_wants_unfused(r)) {
-        RHUMB_TRY(rhumb_choose_unfused(context, r));
-        if (broadcast && r->info.variant == RHUMB_VARIANT_AUTO)
-            add_broadcast(r);
-        return RHUMB_OK;
-    }
+    if (r->info.variant == RHUMB_VARIANT_UNFUSED)
+        return rhumb_choose_unfused(context, r);
     bool tile_fits = choose_tile(context, r, &tile, tile_why, sizeof tile_why);
     bool decode_fits = choose_decode(context, r, &decode, decode_why, sizeof decode_why);
     set_generic(r);
@@ -448,7 +464,7 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
         snprintf(r->properties.reason, sizeof r->properties.reason,
                  "attention: generic form; the %s form %s", few_rows(r) ? "decode" : "tile",
                  few_rows(r) ? decode_why : tile_why);
-    if (broadcast && !few_rows(r))
+    if (broadcast && (!few_rows(r) || !decode_fits))
         add_broadcast(r);
     if (few_rows(r) && !strcmp(decode_why, FOUND_WRONG))
         rhumb_add_reason(r, "; the decode form " FOUND_WRONG);

@@ -157,6 +157,37 @@ static void run_unfused(harness_profile profile)
     harness_close(&h);
 }
 
+static bool run_row_fused(harness *h, const relative_shape *shape)
+{
+    relative_shape row = *shape;
+    row.variant = RHUMB_VARIANT_GENERIC;
+    return shape_run_unfused(h, &row);
+}
+
+static void run_fused(harness_profile profile)
+{
+    harness h;
+    harness_open(&h, profile);
+    SHAPE_RUN_ALL(&h, run_row_fused, schemes);
+    SHAPE_RUN_ALL(&h, run_row_fused, masks);
+    harness_close(&h);
+}
+
+Test(generic, every_scheme_and_mask_is_right_on_lavapipe)
+{
+    run_fused(HARNESS_LAVAPIPE);
+}
+
+Test(generic, every_scheme_and_mask_is_right_on_the_smallest_device)
+{
+    run_fused(HARNESS_LAVAPIPE_FLOOR);
+}
+
+Test(generic, every_scheme_and_mask_is_right_on_swiftshader)
+{
+    run_fused(HARNESS_SWIFTSHADER);
+}
+
 Test(unfused, every_scheme_mask_and_block_of_rows_is_right_on_lavapipe)
 {
     run_unfused(HARNESS_LAVAPIPE);

@@ -490,8 +490,7 @@ typedef enum rhumb_op {
      *   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment])
      *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q
      * delta goes by the position views where both are there, else by the indices a + q_offset and
-     * j. A plan with a scheme or MASK is UNFUSED, and wants WORKSPACE
-     * (plan_properties.workspace_size), unless it names BROADCAST. */
+     * j. */
     RHUMB_OP_ATTENTION = 2,
     /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. Views: Y,
      * optional X, and those of the scheme's block. Y [B, 1, L, D], over a grid also [B, D, H, W]; X

@@ -130,13 +130,18 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
     RHUMB_TRY(check_softcap(bindings, d, &push));
     RHUMB_TRY(check_chunk(bindings, d, &push));
     RHUMB_TRY(rhumb_check_reach(bindings, &push));
+    RHUMB_TRY(rhumb_take_windows(bindings, d, &push));
+    if (bindings->mask_of_one_key)
+        push.flags |= FLAG_MASK_ONE_KEY;
     if (bindings->second)
         return rhumb_record_unfused(command_buffer, bindings, d, &push);
     uint64_t shared = bindings->by_head ? 1 : i->heads / i->kv_heads;
     uint64_t rows = shared * (uint32_t)push.max_q_length;
     uint64_t tiles = (rows + bindings->rows_per_group - 1) / bindings->rows_per_group;
     push.tiles = tiles > UINT32_MAX ? UINT32_MAX : (uint32_t)tiles;
-    uint64_t groups = tiles * (i->heads / shared) * bindings->batch;
+    uint64_t entries =
+        (uint64_t)bindings->batch * rhumb_window_count(&bindings->plan->resolved.terms);
+    uint64_t groups = rhumb_saturated_product(tiles * (i->heads / shared), entries);
     RHUMB_TRY(rhumb_check_groups(bindings, groups));
     rhumb_emit(command_buffer, bindings, d, bindings->pipeline, groups, &push);
     return RHUMB_OK;

@@ -4,7 +4,8 @@
 rhumb_result rhumb_check_logit_views(const rhumb_context *context, const char *op,
                                      const rhumb_resolved *r)
 {
-    uint32_t tables = r->info.views & RHUMB_TERM_VIEWS;
+    const uint32_t row_scale = BIT(RHUMB_VIEW_ROW_SCALE);
+    uint32_t tables = r->info.views & RHUMB_TERM_VIEWS & ~row_scale;
     const uint32_t unused = BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_POSITIONS_Q) |
                             BIT(RHUMB_VIEW_POSITIONS_K) |
                             (r->terms.grid[0] ? BIT(RHUMB_VIEW_MASK) : 0);
@@ -12,6 +13,10 @@ rhumb_result rhumb_check_logit_views(const rhumb_context *context, const char *o
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: views: wanted no tables without a scheme, found mask 0x%x", op,
                           tables);
+    if ((r->info.views & row_scale) && r->info.dtype[RHUMB_VIEW_ROW_SCALE] != RHUMB_F32)
+        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                          "%s: dtype of ROW_SCALE: wanted f32, found %s", op,
+                          rhumb_dtype_name(r->info.dtype[RHUMB_VIEW_ROW_SCALE]));
     if (!(r->terms.mask & TERM_WINDOW))
         return RHUMB_OK;
     if (r->info.views & unused)

@@ -139,7 +139,6 @@ void rhumb_set_scores(rhumb_resolved *r);
 uint64_t rhumb_score_groups(const rhumb_bindings *bindings, const struct rhumb_push *push);
 
 /* unfused.c */
-bool rhumb_wants_unfused(const rhumb_resolved *r);
 rhumb_result rhumb_choose_unfused(const rhumb_context *context, rhumb_resolved *r);
 rhumb_result rhumb_check_workspace(const rhumb_binder *b, const rhumb_bindings *bindings);
 /* Lengths, offset and windows of push are complete. */

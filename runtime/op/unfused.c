@@ -1,5 +1,5 @@
 /* Unfused attention: logits of a block of rows to WORKSPACE, softmax and the sum of values from
- * there, then the next block. The plain route of every relative scheme. */
+ * there, then the next block. The route through SCORES, for whoever names it. */
 #include "op.h"
 
 #include <stdio.h>
@@ -16,21 +16,9 @@ static uint64_t row_bytes(const rhumb_resolved *r)
                                    4 * keys);
 }
 
-bool rhumb_wants_unfused(const rhumb_resolved *r)
-{
-    return r->info.variant == RHUMB_VARIANT_UNFUSED || r->has_terms ||
-           (r->info.views & BIT(RHUMB_VIEW_MASK));
-}
-
 rhumb_result rhumb_choose_unfused(const rhumb_context *context, rhumb_resolved *r)
 {
     rhumb_plan_properties *p = &r->properties;
-    if (r->info.variant != RHUMB_VARIANT_AUTO && r->info.variant != RHUMB_VARIANT_UNFUSED)
-        return rhumb_fail(
-            context, RHUMB_ERROR_UNSUPPORTED,
-            "attention: variant: wanted AUTO or UNFUSED with a scheme or MASK, which no "
-            "fused kernel has, found %d",
-            (int)r->info.variant);
     if (!(r->info.views & BIT(RHUMB_VIEW_WORKSPACE)))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "attention: views: wanted WORKSPACE for the unfused form, found none");
@@ -52,11 +40,8 @@ rhumb_result rhumb_choose_unfused(const rhumb_context *context, rhumb_resolved *
     p->workspace_size = rhumb_saturated_product(r->rows_per_block, row_bytes(r));
     p->variant = RHUMB_VARIANT_UNFUSED;
     snprintf(p->reason, sizeof p->reason,
-             "attention: unfused, %u rows of %s at a time through WORKSPACE%s", r->rows_per_block,
-             windows ? "each window" : "a batch entry",
-             r->info.variant == RHUMB_VARIANT_UNFUSED ? ", as asked for"
-             : r->has_terms                           ? ", as no fused kernel has this scheme"
-                                                      : ", as no fused kernel has MASK");
+             "attention: unfused, %u rows of %s at a time through WORKSPACE, as asked for",
+             r->rows_per_block, windows ? "each window" : "a batch entry");
     return RHUMB_OK;
 }
 
@@ -82,9 +67,6 @@ rhumb_result rhumb_record_unfused(VkCommandBuffer command_buffer, const rhumb_bi
                                   const rhumb_dispatch *d, struct rhumb_push *push)
 {
     const rhumb_resolved *r = &bindings->plan->resolved;
-    RHUMB_TRY(rhumb_take_windows(bindings, d, push));
-    if (bindings->mask_of_one_key)
-        push->flags |= FLAG_MASK_ONE_KEY;
     uint32_t rows = (uint32_t)push->max_q_length;
     uint64_t row_groups = rhumb_saturated_product(
         (uint64_t)bindings->batch * rhumb_window_count(&r->terms), r->info.heads);

@@ -1,13 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// ATTENTION, any head size and any alignment: O[b, h, a] = sum_j softmax_j(scale q_a . k_j) v_j
-// over the visible keys, online softmax, no buffer of size Lq x Lk.
+// ATTENTION, any head size, any alignment and any scheme, online softmax, no buffer of size Lq x Lk:
+//
+//   O[b, h, a] = sum_j softmax_j(S) (v_j + V[rho]) over the visible keys; S: lib/pairs.glsl,
+//   lib/logit.glsl
 //
 //   Q [B, H, Lq, D], K [B, Hkv, Lk, D], V [B, Hkv, Lk, DV], O [B, H, Lq, DV]; D and DV at run time.
 //
 // A work group owns GENERIC_ROWS rows (components of a vec4) and walks blocks of GENERIC_KEYS keys:
-//   scores   four lanes share one key, each takes every fourth run of four channels
+//   scores   PARTS lanes share one key, each takes every fourth run of four channels
 //   softmax  one lane a key
 //   values   one lane a channel, up to CHANNELS of them
 // Loops over the keys of a block stay loops: unrolled, software devices compile them for seconds.
@@ -15,82 +17,115 @@
 #include "lib/io.glsl"
 #include "lib/position.glsl"
 #include "lib/trig.glsl"
+#include "lib/terms.glsl"
+#include "lib/window.glsl"
 #include "lib/rows.glsl"
 #include "lib/place.glsl"
+#include "lib/entry.glsl"
 #include "lib/logit.glsl"
 
 layout(local_size_x = GENERIC_INVOCATIONS) in;
 
 RHUMB_READ_VIEW(q, VIEW_Q)
-RHUMB_READ_VIEW(k, VIEW_K)
 RHUMB_READ_VIEW(v, VIEW_V)
+RHUMB_READ_VIEW(value_table, VIEW_VALUE_TABLE)
 RHUMB_WRITE_VIEW(o, VIEW_O)
 #include "lib/staged_rows.glsl" // Q, later O
+#include "lib/pairs.glsl"
 
 const uint PARTS = GENERIC_INVOCATIONS / GENERIC_KEYS;
 const uint CHANNELS = (RHUMB_MAX_HEAD_DIM + GENERIC_INVOCATIONS - 1) / GENERIC_INVOCATIONS;
 
 shared vec4 partial[PARTS * GENERIC_KEYS];
+shared float partial_squares[PARTS * GENERIC_KEYS];
 shared vec4 scores[GENERIC_KEYS];
 shared vec4 weights[GENERIC_KEYS];
+shared uint value_first[GENERIC_KEYS];        // first elements of v; NO_ELEMENT: zeros
+shared uvec4 value_table_first[GENERIC_KEYS]; // of V, for each row
 
-Tile tile;
-Lengths len;
-uvec4 row_a;      // query row of each of the four rows
-bvec4 row_exists;
 Reach row_reach[4];
 
-// Part of the dot products of key j with the four rows.
-vec4 partial_scores(uint j, uint part)
+// Logits of key j times log2(e), LOWEST where it is hidden; the parts' sums are there.
+vec4 masked_scores(uint j, uint key, Pair p[4])
 {
-    uvec2 place = key_place(tile.b, j);
-    uint at = k_at(place.x, tile.kv_head, place.y);
-    uint whole = constants.head_dim & ~3u;
-    vec4 s = vec4(0.0);
-    for (uint d = 4u * part; d < whole; d += 4u * PARTS) {
-        vec4 x = k_load4(at + d);
-        s += x.x * rows[d] + x.y * rows[d + 1u] + x.z * rows[d + 2u] + x.w * rows[d + 3u];
+    vec4 s;
+    Sums sums = Sums(partial[key], partial_squares[key]);
+    [[unroll]] for (uint part = 1u; part < PARTS; part++) {
+        sums.products += partial[part * GENERIC_KEYS + key];
+        sums.k_squares += partial_squares[part * GENERIC_KEYS + key];
     }
-    if (whole + part < constants.head_dim)
-        s += k_load(at + whole + part) * rows[whole + part];
+    if (TERMS == 0u) {
+        s = with_softcap(sums.products, vec4(0.0), LOG2_E);
+    } else {
+        vec4 content, b;
+        logits_of(j, p, sums, content, b);
+        s = LOG2_E * with_softcap(content, b, 1.0);
+    }
+    int pos_k = constants.mask_order == MASK_ORDER_POSITION ? position_k(entry.b, j) : int(j);
+    [[unroll]] for (uint r = 0u; r < 4u; r++) {
+        float added = 0.0;
+        bool visible = row_exists[r] && position_visible(row_reach[r], pos_k);
+        if (has_view(VIEW_MASK) && visible)
+            visible = !mask_hides(entry.b, row_h[r], row_a[r], j, added);
+        if (has_term(TERM_WINDOW))
+            added += window_mask(entry.window, row_a[r], j);
+        s[r] = visible ? s[r] + LOG2_E * added : LOWEST;
+    }
     return s;
 }
 
-// Scores of key j, LOWEST where it is hidden.
-vec4 masked_scores(uint j, uint key)
+// Where the values of key j lie.
+void stage_values(uint j, uint key, Pair p[4])
 {
-    vec4 s = partial[key];
-    [[unroll]] for (uint part = 1u; part < PARTS; part++)
-        s += partial[part * GENERIC_KEYS + key];
-    int p = constants.mask_order == MASK_ORDER_POSITION ? position_k(tile.b, j) : int(j);
-    [[unroll]] for (uint r = 0u; r < 4u; r++)
-        s[r] = position_visible(row_reach[r], p) ? s[r] : LOWEST;
-    return s;
+    uvec2 place = key_token(entry, j);
+    value_first[key] = place.y == NO_PIXEL
+                           ? NO_ELEMENT
+                           : v_at(place.x, row_h.x / heads_per_kv_head(), place.y);
+    if (has_term(TERM_VALUE))
+        [[unroll]] for (uint r = 0u; r < 4u; r++)
+            value_table_first[key][r] =
+                p[r].row == NO_ROW ? NO_ELEMENT
+                                   : value_table_at(0u, row_h[r], uint(p[r].row));
+}
+
+// acc + P (v + V) over the first `count` keys of a block, channel d.
+vec4 add_values(vec4 acc, uint count, uint d)
+{
+    [[dont_unroll]] for (uint c = 0u; c < count; c++) {
+        vec4 w = weights[c];
+        // A hidden key may hold anything, NaN included.
+        vec4 x = vec4(value_first[c] == NO_ELEMENT || w == vec4(0.0) ? 0.0
+                                                                     : v_load(value_first[c] + d));
+        if (has_term(TERM_VALUE))
+            [[unroll]] for (uint r = 0u; r < 4u; r++)
+                if (value_table_first[c][r] != NO_ELEMENT)
+                    x[r] += value_table_load(value_table_first[c][r] + d);
+        acc += mix(w * x, vec4(0.0), equal(w, vec4(0.0)));
+    }
+    return acc;
 }
 
 void main()
 {
     uint lane = gl_LocalInvocationID.x;
-    tile = tile_of_group(GENERIC_ROWS);
-    len = lengths_of(tile.b, true, lowest_offset(PAIRING),
-                     lane == 0u && tile.first == 0u && tile.kv_head == 0u);
+    Tile tile = tile_of_group(GENERIC_ROWS);
+    entry = entry_of(tile.b);
+    len = entry_lengths(entry, lowest_offset(PAIRING),
+                        lane == 0u && tile.first == 0u && tile.kv_head == 0u);
     uint row_count = uint(len.q) * heads_per_kv_head();
-
     [[unroll]] for (uint r = 0u; r < 4u; r++) {
         uint t = tile.first + r;
         row_exists[r] = t < row_count;
         row_a[r] = row_exists[r] ? row_index(t) : 0u;
-        row_reach[r] = row_reach_of(tile.b, row_a[r], len);
+        row_h[r] = row_head(tile, t);
+        row_reach[r] = row_reach_of(entry.b, row_a[r], len);
     }
-    uvec4 at;
-    [[unroll]] for (uint r = 0u; r < 4u; r++)
-        at[r] = q_at(tile.b, row_head(tile, tile.first + r), row_a[r]);
-    load_rows(lane, tile.b, at, row_a, row_exists, len.q_offset, constants.scale_log2);
+    load_rows(lane, TERMS == 0u ? constants.scale_log2 : 1.0);
 
-    uint last = min(tile.first + GENERIC_ROWS, row_count);
     KeyRange range = KeyRange(0, 0, 0);
     if (tile.first < row_count)
-        range = key_range(row_index(tile.first), row_index(last - 1u), len);
+        range = key_range(row_index(tile.first),
+                          row_index(min(tile.first + GENERIC_ROWS, row_count) - 1u), len);
     uint key = lane % GENERIC_KEYS;
     uint part = lane / GENERIC_KEYS;
 
@@ -104,12 +139,22 @@ void main()
          block = next_block(range, block, GENERIC_KEYS)) {
         uint j = uint(block) + key;
         bool in_range = int(j) < range.end;
-        partial[part * GENERIC_KEYS + key] = in_range ? partial_scores(j, part) : vec4(0.0);
+        Pair p[4];
+        Sums sums = Sums(vec4(0.0), 0.0);
+        if (in_range) {
+            [[unroll]] for (uint r = 0u; r < 4u; r++)
+                p[r] = pair_of(j, r);
+            sums = sum_channels(j, p, 4u * part, 4u * PARTS);
+        }
+        partial[part * GENERIC_KEYS + key] = sums.products;
+        partial_squares[part * GENERIC_KEYS + key] = sums.k_squares;
         barrier();
         vec4 s = vec4(LOWEST);
         if (part == 0u) {
-            if (in_range)
-                s = masked_scores(j, key);
+            if (in_range) {
+                s = masked_scores(j, key, p);
+                stage_values(j, key, p);
+            }
             scores[key] = s;
         }
         barrier();
@@ -127,29 +172,30 @@ void main()
         uint count = uint(min(range.end - block, GENERIC_KEYS));
         [[unroll]] for (uint i = 0u; i < CHANNELS; i++) {
             uint d = lane + i * GENERIC_INVOCATIONS;
-            if (d < constants.value_dim) {
-                vec4 sum = acc[i] * shrink;
-                for (uint c = 0u; c < count; c++) {
-                    vec4 w = weights[c];
-                    float x = v_load(v_at(tile.b, tile.kv_head, uint(block) + c) + d);
-                    // A hidden key may hold anything, NaN included.
-                    sum += mix(w * x, vec4(0.0), equal(w, vec4(0.0)));
-                }
-                acc[i] = sum;
-            }
+            if (d < constants.value_dim)
+                acc[i] = add_values(acc[i] * shrink, count, d);
         }
     }
 
     barrier();
-    vec4 norm = mix(1.0 / row_sum, vec4(0.0), equal(row_sum, vec4(0.0)));
+    vec4 factor = vec4(0.0);
+    [[unroll]] for (uint r = 0u; r < 4u; r++) {
+        uvec2 place = query_token(entry, row_a[r]);
+        row_exists[r] = row_exists[r] && place.y != NO_PIXEL;
+        factor[r] = row_factor(row_h[r], row_max[r], row_sum[r]);
+        if (has_view(VIEW_LSE) && row_exists[r] && lane == 0u)
+            store_lse(place.x, row_h[r], place.y, row_max[r], row_sum[r]);
+    }
     [[unroll]] for (uint i = 0u; i < CHANNELS; i++) {
         uint d = lane + i * GENERIC_INVOCATIONS;
         if (d < constants.value_dim)
-            rows[d] = acc[i] * norm;
+            rows[d] = acc[i] * factor;
     }
     barrier();
-    for (uint r = 0u; r < 4u; r++)
+    for (uint r = 0u; r < 4u; r++) {
+        uvec2 place = query_token(entry, row_a[r]);
         if (row_exists[r])
-            store_row(lane, r, o_at(tile.b, row_head(tile, tile.first + r), row_a[r]),
+            store_row(lane, r, o_at(place.x, row_head(tile, tile.first + r), place.y),
                       constants.value_dim);
+    }
 }

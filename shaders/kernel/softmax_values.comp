@@ -16,12 +16,13 @@
 #include "lib/terms.glsl"
 #include "lib/window.glsl"
 #include "lib/rows.glsl"
+#include "lib/place.glsl"
+#include "lib/entry.glsl"
 #include "lib/logit.glsl"
-#include "lib/unfused.glsl"
+#include "lib/workspace.glsl"
 
 layout(local_size_x = GENERIC_INVOCATIONS) in;
 
-RHUMB_READ_VIEW(q, VIEW_Q)
 RHUMB_READ_VIEW(v, VIEW_V)
 RHUMB_READ_VIEW(value_table, VIEW_VALUE_TABLE)
 RHUMB_READ_VIEW(workspace, VIEW_WORKSPACE)
@@ -44,7 +45,7 @@ uint row;
 Reach row_reach;
 uint logits_at;  // first logit of the row
 
-// Logit of key j with all masks, LOWEST where it is hidden.
+// Logit of key j with all masks, times log2(e); LOWEST where it is hidden.
 float masked_logit(uint j)
 {
     float added = 0.0;
@@ -54,7 +55,7 @@ float masked_logit(uint j)
         visible = !mask_hides(entry.b, head, row, j, added);
     if (has_term(TERM_WINDOW))
         added += window_mask(entry.window, row, j);
-    return visible ? workspace_load(logits_at + j) + added : LOWEST;
+    return visible ? LOG2_E * (workspace_load(logits_at + j) + added) : LOWEST;
 }
 
 float largest_logit(uint lane)
@@ -76,11 +77,11 @@ float largest_logit(uint lane)
 void stage_key(uint lane, uint j, float largest)
 {
     float s = int(j) < len.k ? masked_logit(j) : LOWEST;
-    uint place = token_row(entry, j);
-    weights[lane] = s < HIDDEN_BELOW ? 0.0 : exp(s - largest);
-    value_first[lane] = place == NO_PIXEL
+    uvec2 place = key_token(entry, int(j) < len.k ? j : 0u);
+    weights[lane] = s < HIDDEN_BELOW ? 0.0 : exp2(s - largest);
+    value_first[lane] = place.y == NO_PIXEL
                             ? NO_ELEMENT
-                            : v_at(entry.b, head / heads_per_kv_head(), place);
+                            : v_at(place.x, head / heads_per_kv_head(), place.y);
     table_first[lane] = NO_ELEMENT;
     if (has_term(TERM_VALUE) && int(j) < len.k) {
         int t = row_of(table_distance(entry.b, key_minus_query(entry.b, row, j, len.q_offset)));
@@ -121,7 +122,7 @@ void main()
     if (!exists)
         len.k = 0;
     row_reach = row_reach_of(entry.b, exists ? row : 0u, len);
-    logits_at = workspace_row(workspace_at(0u, 0u, 0u), entry, head, row);
+    logits_at = workspace_row(workspace_at(0u, 0u, 0u), entry.index, head, row);
 
     float largest = largest_logit(lane);
     float acc[CHANNELS];
@@ -143,14 +144,17 @@ void main()
         }
         barrier();
     }
-    float norm = row_sum == 0.0 ? 0.0 : 1.0 / row_sum;
+    uvec2 place = query_token(entry, exists ? row : 0u);
+    exists = exists && place.y != NO_PIXEL;
+    float factor = row_factor(head, largest, row_sum);
+    if (has_view(VIEW_LSE) && exists && lane == 0u)
+        store_lse(place.x, head, place.y, largest, row_sum);
     [[unroll]] for (uint i = 0u; i < CHANNELS; i++) {
         uint d = lane + i * GENERIC_INVOCATIONS;
         if (d < constants.value_dim)
-            rows[d] = vec4(acc[i] * norm, 0.0, 0.0, 0.0);
+            rows[d] = vec4(acc[i] * factor, 0.0, 0.0, 0.0);
     }
     barrier();
-    uint place = token_row(entry, row);
-    if (exists && place != NO_PIXEL)
-        store_row(lane, 0u, o_at(entry.b, head, place), constants.value_dim);
+    if (exists)
+        store_row(lane, 0u, o_at(place.x, head, place.y), constants.value_dim);
 }

@@ -38,6 +38,17 @@ float capped(float s, float unit)
     return push.softcap == 0.0 ? s : cap * tanh_of(s / cap);
 }
 
+// A logit of content and b, as the record orders them.
+vec4 with_softcap(vec4 content, vec4 b, float unit)
+{
+    if (push.softcap == 0.0)
+        return content + b;
+    vec4 s = bias_after_cap() ? content : content + b;
+    [[unroll]] for (uint r = 0u; r < 4u; r++)
+        s[r] = capped(s[r], unit);
+    return bias_after_cap() ? s + b : s;
+}
+
 // MASK's element for row a and key j: whether it hides the key, else what is added. By its bits,
 // since a plain device may have no infinities.
 bool mask_hides(uint b, uint h, uint a, uint j, out float added)
