@@ -212,6 +212,10 @@ Test(around, kept_keys_stay_beyond_the_window_and_the_chunk_and_nothing_else)
     cr_expect_eq(seen_by(&t, 0), 0x01, "nor by a window's right side");
     t.window_right = REF_NO_WINDOW;
     cr_expect_eq(seen_by(&t, 7), 0xf7);
+    t.kept_keys = 6;
+    cr_expect_eq(seen_by(&t, 3), 0x0f, "nor in a chunk that has not begun");
+    cr_expect_eq(seen_by(&t, 4), 0xff);
+    t.kept_keys = 3;
     t.q_rows = 1;
     t.order = REF_ORDER_POSITION;
     t.positions_q = positions_q;

@@ -107,7 +107,7 @@ static int in_reach(const ref_attention *t, const batch_view *view, uint32_t a, 
         return 0;
     if (t->window_right != REF_NO_WINDOW && pos_k - pos_q > t->window_right)
         return 0;
-    if (pos_k >= 0 && pos_k < t->kept_keys)
+    if (pos_k >= 0 && pos_k < t->kept_keys && pos_k <= pos_q)
         return 1;
     if (t->window_left != REF_NO_WINDOW && pos_q - pos_k >= t->window_left)
         return 0;

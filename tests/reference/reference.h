@@ -210,8 +210,8 @@ typedef enum ref_order {
 
 /* Key j is visible to row a iff j < k_length, and (not causal or pos_k <= pos_q), and
  * pos_k - pos_q <= window_right, and the mask's element is above -1e30 (it is added to S), and
- * either 0 <= pos_k < kept_keys, or pos_q - pos_k < window_left and floor(pos_q / chunk) =
- * floor(pos_k / chunk).
+ * either pos_q - pos_k < window_left and floor(pos_q / chunk) = floor(pos_k / chunk), or
+ * 0 <= pos_k < kept_keys and pos_k <= pos_q.
  *
  * With a softcap S is softcap * tanh(S / softcap), before the mask's element is added. Sinks are
  * one more key of each head, with that logit and no value, which every row sees. */
