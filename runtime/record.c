@@ -165,12 +165,15 @@ void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
     vk->CmdBindPipeline(command_buffer, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
     vk->CmdBindDescriptorSets(command_buffer, VK_PIPELINE_BIND_POINT_COMPUTE, plan->layout, 0, 1,
                               &bindings->set, 2, offsets);
-    /* A dispatch has no work groups beside those of the record: whole rows, then the rest. */
+    /* A dispatch has no work groups beside those of the record: whole rows, then the rest. What the
+     * parts write is apart, but ranges of memory do not say so. */
     for (uint64_t first = 0; first < groups;) {
         uint64_t left = groups - first < most ? groups - first : most;
         uint32_t x = left < l->max_workgroups_x ? (uint32_t)left : l->max_workgroups_x;
         uint64_t rows = left / x;
         uint32_t y = rows < l->max_workgroups_y ? (uint32_t)rows : l->max_workgroups_y;
+        if (first)
+            rhumb_barrier(command_buffer, bindings);
         push->first_group = (uint32_t)first;
         vk->CmdPushConstants(command_buffer, plan->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                              sizeof *push, push);

@@ -93,6 +93,11 @@ static void on_log(void *user, rhumb_log_level level, const char *line)
 
 void harness_open(harness *h, harness_profile profile)
 {
+    harness_open_clamped(h, profile, NULL);
+}
+
+void harness_open_clamped(harness *h, harness_profile profile, const rhumb_limits *clamp)
+{
     gpu_options options;
     char error[GPU_MESSAGE_SIZE] = "";
     rhumb_result result;
@@ -108,6 +113,7 @@ void harness_open(harness *h, harness_profile profile)
     options.validation = 1;
     options.device_name = profiles[profile].device;
     options.get_instance_proc_addr = interpose_get_instance_proc_addr;
+    options.clamp = clamp;
     options.log = on_log;
     options.log_user = h;
     result = gpu_open(&options, &h->g, error, sizeof error);

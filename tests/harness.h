@@ -68,6 +68,8 @@ PFN_vkGetInstanceProcAddr harness_loader(void);
 /* Opens the profile. Where its driver is not installed: prints "left out: ..." and ends the test as
  * skipped, or as failed if the environment requires the driver. */
 void harness_open(harness *h, harness_profile profile);
+/* The same device with smaller limits; NULL: its own. */
+void harness_open_clamped(harness *h, harness_profile profile, const rhumb_limits *clamp);
 /* Is the driver installed? Else prints the "left out" line; fails the test if the driver is
  * required. */
 bool harness_has(harness_profile profile);

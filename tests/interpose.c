@@ -51,8 +51,8 @@ static struct {
 } real;
 
 static struct {
-    atomic_uint_fast64_t calls, commands, dispatches, barriers, push_constants, set_binds,
-        pipeline_binds, submits, waits, descriptor_writes;
+    atomic_uint_fast64_t calls, commands, dispatches, work_groups, most_work_groups, barriers,
+        push_constants, set_binds, pipeline_binds, submits, waits, descriptor_writes;
 } counts;
 
 static struct {
@@ -745,7 +745,12 @@ static VKAPI_ATTR void VKAPI_CALL wrap_CmdPushConstants(VkCommandBuffer commands
 static VKAPI_ATTR void VKAPI_CALL wrap_CmdDispatch(VkCommandBuffer commands, uint32_t x, uint32_t y,
                                                    uint32_t z)
 {
+    const uint64_t groups = (uint64_t)x * y * z;
     command(&counts.dispatches);
+    atomic_fetch_add(&counts.work_groups, groups);
+    if (groups > atomic_load(&counts.most_work_groups)) { /* one thread records in such tests */
+        atomic_store(&counts.most_work_groups, groups);
+    }
     if (interpose_is_floor()) {
         interpose_check_dispatch(x, y, z);
     }
@@ -885,6 +890,8 @@ interpose_counts interpose_read(void)
     c.calls = atomic_load(&counts.calls);
     c.commands = atomic_load(&counts.commands);
     c.dispatches = atomic_load(&counts.dispatches);
+    c.work_groups = atomic_load(&counts.work_groups);
+    c.most_work_groups = atomic_load(&counts.most_work_groups);
     c.barriers = atomic_load(&counts.barriers);
     c.push_constants = atomic_load(&counts.push_constants);
     c.set_binds = atomic_load(&counts.set_binds);

@@ -46,6 +46,8 @@ typedef struct interpose_counts {
     uint64_t calls;          /* of any entry point in the table */
     uint64_t commands;       /* vkCmd* of any kind */
     uint64_t dispatches;
+    uint64_t work_groups;      /* of all dispatches together */
+    uint64_t most_work_groups; /* of one dispatch */
     uint64_t barriers;
     uint64_t push_constants;
     uint64_t set_binds;

@@ -4,6 +4,7 @@
 #define RHUMB_TESTS_SHAPES_H
 
 #include "harness.h"
+#include "shapes_around.h"
 #include "verify.h"
 
 /* Where the position of a row comes from. */
@@ -117,6 +118,7 @@ typedef struct attention_shape {
     float scale;             /* 0: 1 / sqrt(head_dim) */
     shape_values values;
     shape_poison poison;
+    shape_around around;
 } attention_shape;
 
 bool shape_run_attention(harness *h, const attention_shape *shape);
@@ -125,6 +127,7 @@ bool shape_run_attention(harness *h, const attention_shape *shape);
 typedef struct attention_run {
     harness_tensor q, k, v, o;
     harness_tensor positions_q, positions_k, lengths, status, workspace;
+    around_run around;
     rhumb_rope rope; /* rotary_dim not 0 */
     gpu_operation op;
 } attention_run;

@@ -25,6 +25,9 @@
  *   sums     Lk terms, and the same for the denominator, by the same rule as D:
  *            2 min(Lk, 6 sqrt(Lk)) u.
  *   rest     division, final product: 4 u.
+ *   around   The factor of a row of Q is one more rounding: u T_j. A cap: shapes_around.c. The
+ *            mask's element: 4 u of it and, for one more sum, 4 u T_j. The sink moves the output by
+ *            P e |O| through the denominator.
  *   output   one rounding to its format.
  */
 #define UNIT 5.9604644775390625e-8
@@ -44,12 +47,14 @@ static double rounding_steps(double terms)
 
 static void describe(const attention_shape *s, char *text, size_t size)
 {
-    static const char *const variants[] = {"auto", "generic", "tile", "decode",
-                                           "unfused"};
+    static const char *const variants[] = {"auto",   "generic", "tile",
+                                           "decode", "unfused", "broadcast"};
+    char around[96];
+    shape_describe_around(&s->around, around, sizeof around);
     snprintf(
         text, size,
         "B%u H%u/%u Lq%u Lk%u D%u/%u %s/%s/%s>%s %s%s window %d:%d offset %d q_length %u "
-        "k_length %u %s%s R%u+%u scale %g rows %s%s%s%s values %d poison %d",
+        "k_length %u %s%s R%u+%u scale %g rows %s%s%s%s values %d poison %d %s",
         s->batch, s->heads, s->kv_heads, s->q_rows, s->k_rows, s->head_dim, s->value_dim,
         harness_dtype_name(s->dtype_q), harness_dtype_name(s->dtype_k),
         harness_dtype_name(s->dtype_v), harness_dtype_name(s->dtype_o), variants[s->variant],
@@ -59,7 +64,7 @@ static void describe(const attention_shape *s, char *text, size_t size)
         s->lengths ? " lengths" : "", s->rotary_offset, s->rotary_dim, (double)s->scale,
         s->layout_q.by_rows ? "r" : "h", s->layout_k.by_rows ? "r" : "h",
         s->layout_v.by_rows ? "r" : "h", s->layout_o.by_rows ? "r" : "h", (int)s->values,
-        (int)s->poison);
+        (int)s->poison, around);
 }
 
 static attention_shape with_defaults(const attention_shape *shape)
@@ -204,29 +209,6 @@ static size_t number_count(const attention_shape *s)
     return (size_t)s->batch * (3 + (size_t)s->q_rows + s->k_rows);
 }
 
-static bool key_seen(const ref_attention *ref, uint64_t j, uint32_t b, uint32_t a)
-{
-    int64_t offset = ref->q_offsets[b] != REF_UNSET
-                         ? ref->q_offsets[b]
-                         : (int64_t)ref->k_lengths[b] - ref->q_lengths[b];
-    int64_t pos_q = (int64_t)a + offset;
-    int64_t pos_k = (int64_t)j;
-    if ((int64_t)j >= ref->k_lengths[b] || (int64_t)a >= ref->q_lengths[b]) {
-        return false;
-    }
-    if (ref->order == REF_ORDER_POSITION) {
-        pos_q = ref->positions_q[(uint64_t)b * ref->q_rows + a];
-        pos_k = ref->positions_k[(uint64_t)b * ref->k_rows + j];
-    }
-    if (ref->causal && pos_k > pos_q) {
-        return false;
-    }
-    if (ref->window_left != REF_NO_WINDOW && pos_q - pos_k >= ref->window_left) {
-        return false;
-    }
-    return ref->window_right == REF_NO_WINDOW || pos_k - pos_q <= ref->window_right;
-}
-
 static void poison_key(harness_tensor *t, uint32_t b, uint64_t j, double value)
 {
     for (uint64_t h = 0; h < t->shape[1]; h++) {
@@ -236,17 +218,24 @@ static void poison_key(harness_tensor *t, uint32_t b, uint64_t j, double value)
     }
 }
 
+/* Whether a row of the batch entry, of any head, sees key j. */
+static bool is_seen(const attention_shape *s, const ref_attention *ref, uint32_t b, uint32_t j)
+{
+    for (uint32_t h = 0; h < (s->around.mask != 0 ? s->heads : 1); h++)
+        for (uint32_t a = 0; a < s->q_rows; a++)
+            if (ref_sees(ref, b, h, a, j))
+                return true;
+    return false;
+}
+
 /* Keys that no row sees, and rows beyond q_length, hold what must not matter. */
 static void make_poison(attention_run *run, const attention_shape *s, const ref_attention *ref)
 {
     double value = s->poison == SHAPE_INF_HIDDEN ? (double)INFINITY : (double)NAN;
     for (uint32_t b = 0; b < s->batch; b++) {
-        for (uint64_t j = 0; j < s->k_rows; j++) {
-            bool seen = false;
-            for (uint32_t a = 0; !seen && a < s->q_rows; a++) {
-                seen = key_seen(ref, j, b, a);
-            }
-            if (!seen || (s->poison == SHAPE_NAN_LAST && (int64_t)j == ref->k_lengths[b] - 1)) {
+        for (uint32_t j = 0; j < s->k_rows; j++) {
+            if (!is_seen(s, ref, b, j) ||
+                (s->poison == SHAPE_NAN_LAST && (int64_t)j == ref->k_lengths[b] - 1)) {
                 poison_key(&run->k, b, j, value);
                 poison_key(&run->v, b, j, value);
             }
@@ -280,6 +269,8 @@ void shape_make_attention(attention_run *run, const attention_shape *shape, uint
         (void)harness_add(&run->op, RHUMB_VIEW_POSITIONS_K, &run->positions_k, false);
     }
     make_values(run, &s, &r);
+    shape_make_around(&run->around, &s.around, &run->op,
+                      (const uint64_t[4]){s.batch, s.heads, s.q_rows, s.k_rows}, &r);
     if (s.poison != SHAPE_CLEAN) {
         make_reference(run, &s, &ref, numbers, &rope);
         make_poison(run, &s, &ref);
@@ -316,6 +307,7 @@ void shape_free_attention(attention_run *run)
     harness_free_tensor(&run->lengths);
     harness_free_tensor(&run->status);
     harness_free_tensor(&run->workspace);
+    shape_free_around(&run->around);
 }
 
 static void expand_positions(const harness_tensor *t, uint32_t batch, uint32_t rows, int32_t *out)
@@ -374,15 +366,19 @@ static void make_reference(const attention_run *run, const attention_shape *s, r
     ref->q = run->q.values;
     ref->k = run->k.values;
     ref->v = run->v.values;
+    shape_refer_around(&run->around, &s->around, ref);
 }
 
-/* Of one row: what the logit's error of key j can be, as in the comment above. */
-static double logit_error(const attention_shape *s, const ref_attention *ref, const double *q,
-                          const double *k)
+/* Of one row: what the logit's error of key j can be, as in the comment above. `factor`: of the row
+ * of Q. */
+static double logit_error(const attention_shape *s, const ref_attention *ref, double factor,
+                          const double *q, const double *k, double added)
 {
     double size = 0.0;
     double largest = 0.0;
     double turned = 0.0;
+    double units = rounding_steps(s->head_dim) + 4.0 + (s->around.row_scale ? 1.0 : 0.0) +
+                   (s->around.mask != 0 ? 4.0 : 0.0);
     if (s->values == SHAPE_ALL_64) {
         return 0.0;
     }
@@ -392,61 +388,77 @@ static double logit_error(const attention_shape *s, const ref_attention *ref, co
         turned += fabs(k[d]);
     }
     size += s->rotary_dim != 0 ? largest * turned : 0.0; /* a turned channel is at most |x| + |y| */
-    return fabs(ref->scale) *
-           ((rounding_steps(s->head_dim) + 4.0) * UNIT * size +
-            (s->rotary_dim != 0 ? ROTATE_UNIT_ERROR * 2.0 * largest * turned : 0.0));
+    return fabs(ref->scale) * factor *
+               (units * UNIT * size +
+                (s->rotary_dim != 0 ? ROTATE_UNIT_ERROR * 2.0 * largest * turned : 0.0)) +
+           shape_cap_error(&s->around) + 4.0 * UNIT * fabs(added);
 }
 
-typedef struct row_sums {
-    double shift; /* sum P d */
-    double range; /* X */
+/* Of one row of one head: its keys that are seen, their logits with the mask's elements. */
+typedef struct row_place {
+    uint32_t b, h, a;
+    const double *scores;
+    const double *want;
+    double *bound;      /* of its elements of O */
+    double *lse_bound;
     bool poisoned;
-} row_sums;
+} row_place;
 
-static void row_bounds(const attention_shape *s, const ref_attention *ref, uint32_t b, uint32_t h,
-                       uint32_t a, const double *scores, double lse, const double *want,
-                       double *bound, row_sums *sums)
+static double logit_of(const attention_run *run, const row_place *p, uint32_t j)
 {
-    uint64_t kv = (uint64_t)b * s->kv_heads + (uint64_t)h * s->kv_heads / s->heads;
-    const double *q = ref->q + (((uint64_t)b * s->heads + h) * s->q_rows + a) * s->head_dim;
-    double lowest = (double)INFINITY;
-    double highest = -(double)INFINITY;
-    double relative;
-    uint32_t keys = 0;
-    memset(sums, 0, sizeof *sums);
-    for (uint32_t d = 0; d < s->value_dim; d++) {
-        bound[d] = 0.0;
+    return p->scores[j] + shape_mask_element(&run->around, p->b, p->h, p->a, j);
+}
+
+static void find_range(const attention_shape *s, const attention_run *run,
+                       const ref_attention *ref, const double *v, row_place *p, around_row *row)
+{
+    row->low = (double)INFINITY;
+    row->high = -(double)INFINITY;
+    for (uint32_t j = 0; j < s->k_rows; j++) {
+        if (!ref_sees(ref, p->b, p->h, p->a, j))
+            continue;
+        row->low = fmin(row->low, logit_of(run, p, j));
+        row->high = fmax(row->high, logit_of(run, p, j));
+        p->poisoned = p->poisoned || !isfinite(v[(uint64_t)j * s->value_dim]);
     }
-    for (uint64_t j = 0; j < s->k_rows; j++) {
-        const double *v = ref->v + (kv * s->k_rows + j) * s->value_dim;
-        lowest = key_seen(ref, j, b, a) && scores[j] < lowest ? scores[j] : lowest;
-        highest = key_seen(ref, j, b, a) && scores[j] > highest ? scores[j] : highest;
-        sums->poisoned = sums->poisoned || (key_seen(ref, j, b, a) && !isfinite(v[0]));
-        keys += key_seen(ref, j, b, a) ? 1 : 0;
-    }
-    sums->range = keys != 0 ? (highest - lowest) * LOG2_E : 0.0;
-    /* beyond 150 a weight is below the smallest float and adds nothing, right or wrong */
-    sums->range = sums->range > 150.0 ? 150.0 : sums->range;
-    relative =
-        2.0 * UNIT * (3.0 * (ceil(s->k_rows / KEYS_OF_A_STEP) + 1.0) + 5.0 * sums->range) * 2.0 +
-        2.0 * rounding_steps(s->k_rows) * UNIT + 4.0 * UNIT;
-    for (uint64_t j = 0; keys != 0 && j < s->k_rows; j++) {
-        const double *v = ref->v + (kv * s->k_rows + j) * s->value_dim;
-        double p, error;
-        if (!key_seen(ref, j, b, a)) {
+    shape_add_sink(&run->around, p->h, row);
+    row->relative = 2.0 * UNIT *
+                        (3.0 * (ceil(s->k_rows / KEYS_OF_A_STEP) + 1.0) + 5.0 * shape_range(row)) *
+                        2.0 +
+                    2.0 * rounding_steps(s->k_rows) * UNIT + 4.0 * UNIT;
+}
+
+static void row_bounds(const attention_shape *s, const attention_run *run,
+                       const ref_attention *ref, row_place *p, double lse)
+{
+    uint64_t head_row = ((uint64_t)p->b * s->heads + p->h) * s->q_rows + p->a;
+    uint64_t kv = (uint64_t)p->b * s->kv_heads + (uint64_t)p->h * s->kv_heads / s->heads;
+    const double *q = ref->q + head_row * s->head_dim;
+    const double *k = ref->k + kv * s->k_rows * s->head_dim;
+    const double *v = ref->v + kv * s->k_rows * s->value_dim;
+    double factor = ref->row_scale != NULL ? ref->row_scale[head_row] : 1.0;
+    around_row row = {.lse = lse};
+    find_range(s, run, ref, v, p, &row);
+    memset(p->bound, 0, s->value_dim * sizeof *p->bound);
+    for (uint32_t j = 0; j < s->k_rows; j++) {
+        double weight, error;
+        if (!ref_sees(ref, p->b, p->h, p->a, j)) {
             continue;
         }
-        p = exp(scores[j] - lse);
-        error = logit_error(s, ref, q, ref->k + (kv * s->k_rows + j) * s->head_dim);
-        sums->shift += p * error;
+        weight = exp(logit_of(run, p, j) - lse);
+        error = logit_error(s, ref, factor, q, k + (uint64_t)j * s->head_dim,
+                            shape_mask_element(&run->around, p->b, p->h, p->a, j));
+        row.shift += weight * error;
         for (uint32_t d = 0; d < s->value_dim; d++) {
-            bound[d] += p * fabs(v[d]) * (error + relative);
+            p->bound[d] += weight * fabs(v[(uint64_t)j * s->value_dim + d]) * (error + row.relative);
         }
     }
+    shape_add_sink_error(&run->around, p->h, &row);
     for (uint32_t d = 0; d < s->value_dim; d++) {
-        bound[d] += sums->shift * fabs(want[d]);
-        bound[d] += harness_rounding(s->dtype_o, fabs(want[d]) + bound[d]);
+        p->bound[d] += row.shift * fabs(p->want[d]);
+        p->bound[d] += harness_rounding(s->dtype_o, fabs(p->want[d]) + p->bound[d]);
     }
+    *p->lse_bound = shape_lse_bound(&row);
 }
 
 static bool check_rows_beyond(harness *h, const attention_shape *s, const ref_attention *ref,
@@ -483,42 +495,82 @@ static bool check_status(harness *h, const attention_shape *s, attention_run *ru
                         shape, run->status.values[0], want);
 }
 
-static bool compare(harness *h, const attention_shape *s, attention_run *run, const char *shape)
+/* What the reference says, and how far off each number can be. */
+typedef struct answers {
+    double *want, *bound;
+    double *scores;
+    double *lse, *lse_bound;
+    bool *skip, *skip_row;
+} answers;
+
+static void make_answers(answers *all, const attention_shape *s, const attention_run *run)
 {
     uint64_t rows = (uint64_t)s->batch * s->heads * s->q_rows;
-    double *want = harness_alloc(run->o.count, sizeof *want);
-    double *bound = harness_alloc(run->o.count, sizeof *bound);
-    double *scores = harness_alloc(rows * s->k_rows, sizeof *scores);
-    double *lse = harness_alloc(rows, sizeof *lse);
-    bool *skip = harness_alloc(run->o.count, sizeof *skip);
+    all->want = harness_alloc(run->o.count, sizeof *all->want);
+    all->bound = harness_alloc(run->o.count, sizeof *all->bound);
+    all->scores = harness_alloc(rows * s->k_rows, sizeof *all->scores);
+    all->lse = harness_alloc(rows, sizeof *all->lse);
+    all->lse_bound = harness_alloc(rows, sizeof *all->lse_bound);
+    all->skip = harness_alloc(run->o.count, sizeof *all->skip);
+    all->skip_row = harness_alloc(rows, sizeof *all->skip_row);
+}
+
+static void free_answers(answers *all)
+{
+    free(all->want);
+    free(all->bound);
+    free(all->scores);
+    free(all->lse);
+    free(all->lse_bound);
+    free(all->skip);
+    free(all->skip_row);
+}
+
+static void find_bounds(const attention_shape *s, const attention_run *run,
+                        const ref_attention *ref, answers *all)
+{
+    uint64_t rows = (uint64_t)s->batch * s->heads * s->q_rows;
+    for (uint64_t i = 0; i < rows; i++) {
+        row_place p = {
+            .b = (uint32_t)(i / s->q_rows / s->heads),
+            .h = (uint32_t)(i / s->q_rows % s->heads),
+            .a = (uint32_t)(i % s->q_rows),
+            .scores = all->scores + i * s->k_rows,
+            .want = all->want + i * s->value_dim,
+            .bound = all->bound + i * s->value_dim,
+            .lse_bound = all->lse_bound + i,
+        };
+        row_bounds(s, run, ref, &p, all->lse[i]);
+        all->skip_row[i] = (int64_t)p.a >= ref->q_lengths[p.b];
+        for (uint32_t d = 0; d < s->value_dim; d++) {
+            all->skip[i * s->value_dim + d] = all->skip_row[i] || p.poisoned;
+        }
+    }
+}
+
+static bool compare(harness *h, const attention_shape *s, attention_run *run, const char *shape)
+{
     int32_t *numbers = harness_alloc(number_count(s), sizeof *numbers);
+    answers all;
     ref_attention ref;
     ref_rope rope;
     bool passed;
+    make_answers(&all, s, run);
     make_reference(run, s, &ref, numbers, &rope);
-    ref.o = want;
-    ref.lse = lse;
-    ref.scores = scores;
+    ref.o = all.want;
+    ref.lse = all.lse;
+    ref.scores = all.scores;
     harness_load(&run->o);
     passed =
         ref_attend(&ref) == 0 || harness_fail(h, "attention: %s: the reference refused it", shape);
-    for (uint64_t i = 0; passed && i < rows; i++) {
-        uint32_t a = (uint32_t)(i % s->q_rows);
-        uint32_t b = (uint32_t)(i / s->q_rows / s->heads);
-        row_sums sums;
-        row_bounds(s, &ref, b, (uint32_t)(i / s->q_rows % s->heads), a, scores + i * s->k_rows,
-                   lse[i], want + i * s->value_dim, bound + i * s->value_dim, &sums);
-        for (uint32_t d = 0; d < s->value_dim; d++) {
-            skip[i * s->value_dim + d] = (int64_t)a >= ref.q_lengths[b] || sums.poisoned;
-        }
-    }
-    passed = passed && harness_compare(h, "attention", shape, &run->o, want, bound, skip) &&
+    if (passed)
+        find_bounds(s, run, &ref, &all);
+    passed = passed &&
+             harness_compare(h, "attention", shape, &run->o, all.want, all.bound, all.skip) &&
+             (!s->around.lse || shape_compare_lse(h, "attention", shape, &run->around, all.lse,
+                                                  all.lse_bound, all.skip_row)) &&
              check_rows_beyond(h, s, &ref, &run->o, shape) && check_status(h, s, run, shape);
-    free(want);
-    free(bound);
-    free(scores);
-    free(lse);
-    free(skip);
+    free_answers(&all);
     free(numbers);
     return passed;
 }
@@ -535,7 +587,7 @@ bool shape_run_attention(harness *h, const attention_shape *shape)
 {
     attention_shape s = with_defaults(shape);
     attention_run run;
-    char text[384];
+    char text[512];
     rhumb_result result;
     bool passed = true;
     describe(&s, text, sizeof text);

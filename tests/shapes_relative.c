@@ -13,7 +13,7 @@
  * Bound of an output of ATTENTION. An error d_j of a logit moves it by P_j d_j (|v_j| + |O|). A
  * weight is exp, within (3 + 2 |x|) ulp in Vulkan, x at most the range X of the row, rounded itself
  * (X u), and so is the denominator: 2 (3 + 3 X) 2 u. Sums over Lk keys, twice:
- * 2 min(Lk, 6 sqrt(Lk)) u. Division and product: 4 u.
+ * 2 min(Lk, 6 sqrt(Lk)) u. Division and product: 4 u. A cap, the sink and LSE: shapes_around.c.
  *
  * With Q rotated inside, each channel of a pair is off by 1e-6 (|x| + |y|), as in shapes_rotate.c,
  * which goes through |k|. Cosines: two sums of D squares, halved by the roots, D u; two inverse
@@ -38,49 +38,42 @@ static relative_shape with_defaults(const relative_shape *shape)
     return s;
 }
 
-/* MASK's element; 0 without one. */
-static double mask_of(const relative_run *r, uint32_t b, uint32_t h, uint32_t a, uint32_t j)
+static rhumb_variant variant_of(const relative_run *r)
 {
-    const harness_tensor *m = &r->mask;
-    if (m->count == 0)
-        return 0.0;
-    return m->values[harness_index(m, m->shape[0] > 1 ? b : 0, m->shape[1] > 1 ? h : 0,
-                                   m->shape[2] > 1 ? a : 0, m->shape[3] > 1 ? j : 0)];
+    if (r->scores || r->s.automatic)
+        return RHUMB_VARIANT_AUTO;
+    return r->s.variant == RHUMB_VARIANT_AUTO ? RHUMB_VARIANT_UNFUSED : r->s.variant;
 }
 
-static bool sees(const relative_run *r, uint32_t b, uint32_t h, uint32_t a, uint32_t j)
-{
-    return (!r->s.causal || (int64_t)j <= (int64_t)a + r->s.q_offset) &&
-           mask_of(r, b, h, a, j) > -1e30;
-}
+static double scale_of(const relative_run *r);
 
-/* A third hidden in each of the ways that hide a key, the rest added. */
-static void make_mask(relative_run *r)
+/* What both the visibility and the logits of the reference come from. */
+static void refer(const relative_run *r, ref_attention *t)
 {
     const relative_shape *s = &r->s;
-    const uint64_t own[4] = {s->batch, s->heads, s->q_rows, s->k_rows};
-    harness_tensor *m = &r->mask;
-    uint64_t shape[4];
-    for (uint32_t d = 0; d < 4; d++)
-        shape[d] = s->mask >> d & 1u ? own[d] : 1;
-    harness_make_tensor(m, s->dtype_mask, shape[0], shape[1], shape[2], shape[3],
-                        (harness_layout){.row_pad = 1, .offset = 1});
-    for (uint64_t i = 0; i < m->count; i++) {
-        double lowest = s->dtype_mask == RHUMB_F16 ? -65504.0 : -3.3e38;
-        m->values[i] = harness_normal(&r->random);
-        if (harness_next(&r->random) % 3 == 0 && m->count > 1)
-            m->values[i] = i % 2 == 0 ? -(double)INFINITY : lowest;
+    ref_attention_init(t, s->batch, s->heads, s->q_rows, s->k_rows, s->head_dim);
+    t->kv_heads = s->kv_heads;
+    t->scale = scale_of(r);
+    t->q_offset = s->q_offset;
+    t->terms = &r->terms;
+    t->q = r->q.values;
+    t->k = r->k.values;
+    t->v = r->v.values;
+    if (r->scores)
+        return;
+    t->causal = s->causal;
+    if (s->windowed) {
+        t->window_left = s->window_left;
+        t->window_right = s->window_right;
     }
-    harness_store(m);
-    for (uint64_t i = 0; i < m->count; i++)
-        m->values[i] = s->dtype_mask == RHUMB_F16 && m->values[i] == -65504.0 ? -(double)INFINITY
-                                                                              : m->values[i];
-    (void)harness_add(&r->op, RHUMB_VIEW_MASK, m, false);
+    shape_refer_around(&r->around, &s->around, t);
 }
 
 static void make_poison(relative_run *r)
 {
     const relative_shape *s = &r->s;
+    ref_attention ref;
+    refer(r, &ref);
     for (uint64_t i = 0; i < r->k.count; i++) {
         uint32_t j = (uint32_t)(i / s->head_dim % s->k_rows);
         uint32_t kv = (uint32_t)(i / s->head_dim / s->k_rows % s->kv_heads);
@@ -88,7 +81,7 @@ static void make_poison(relative_run *r)
         bool seen = false;
         for (uint32_t h = 0; h < s->heads; h++)
             for (uint32_t a = 0; a < s->q_rows && !seen; a++)
-                seen = h / (s->heads / s->kv_heads) == kv && sees(r, b, h, a, j);
+                seen = h / (s->heads / s->kv_heads) == kv && ref_sees(&ref, b, h, a, j);
         if (!seen)
             r->k.values[i] = r->v.values[i] = j % 2 == 0 ? (double)NAN : (double)INFINITY;
     }
@@ -102,9 +95,7 @@ static void make_run(relative_run *r, const relative_shape *shape, bool scores)
     r->scores = scores;
     r->random.state = 1 + (uint64_t)s.family;
     gpu_init_operation(&r->op, scores ? RHUMB_OP_SCORES : RHUMB_OP_ATTENTION);
-    r->op.info.variant = scores                               ? RHUMB_VARIANT_AUTO
-                         : s.variant == RHUMB_VARIANT_AUTO ? RHUMB_VARIANT_UNFUSED
-                                                           : s.variant;
+    r->op.info.variant = variant_of(r);
     r->op.info.heads = s.heads;
     r->op.info.kv_heads = s.kv_heads;
     r->op.info.head_dim = s.head_dim;
@@ -113,6 +104,10 @@ static void make_run(relative_run *r, const relative_shape *shape, bool scores)
     if (s.offset_given)
         r->op.dispatch.q_offset = s.q_offset;
     r->op.dispatch.causal = !scores && s.causal;
+    if (!scores && s.windowed) {
+        r->op.dispatch.window_left = s.window_left;
+        r->op.dispatch.window_right = s.window_right;
+    }
     relative_make_scheme(r);
     harness_make_tensor(&r->q, s.dtype, s.batch, s.heads, s.q_rows, s.head_dim, s.layout);
     harness_make_tensor(&r->k, s.dtype, s.batch, s.kv_heads, s.k_rows, s.head_dim, s.layout);
@@ -122,8 +117,9 @@ static void make_run(relative_run *r, const relative_shape *shape, bool scores)
     harness_fill_normal(&r->q, &r->random);
     harness_fill_normal(&r->k, &r->random);
     harness_fill_normal(&r->v, &r->random);
-    if (!scores && s.mask != 0)
-        make_mask(r);
+    if (!scores)
+        shape_make_around(&r->around, &s.around, &r->op,
+                          (const uint64_t[4]){s.batch, s.heads, s.q_rows, s.k_rows}, &r->random);
     if (!scores && s.poison)
         make_poison(r);
     harness_store(&r->q);
@@ -157,11 +153,12 @@ static rhumb_result run_device(harness *h, relative_run *r)
 
 static void free_run(relative_run *r)
 {
-    harness_tensor *const all[] = {&r->q, &r->k, &r->v, &r->o, &r->mask, &r->workspace};
+    harness_tensor *const all[] = {&r->q, &r->k, &r->v, &r->o, &r->workspace};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         harness_free_tensor(all[i]);
     for (uint32_t i = 0; i < r->table_count; i++)
         harness_free_tensor(&r->tables[i]);
+    shape_free_around(&r->around);
     free(r->segments);
 }
 
@@ -186,25 +183,25 @@ static double scale_of(const relative_run *r)
 static int attend(const relative_run *r, double *scores, double *lse, double *o)
 {
     ref_attention t;
-    ref_attention_init(&t, r->s.batch, r->s.heads, r->s.q_rows, r->s.k_rows, r->s.head_dim);
-    t.kv_heads = r->s.kv_heads;
-    t.scale = scale_of(r);
-    t.causal = !r->scores && r->s.causal;
-    t.q_offset = r->s.q_offset;
-    t.terms = &r->terms;
-    t.q = r->q.values;
-    t.k = r->k.values;
+    refer(r, &t);
     t.scores = scores;
-    if (!r->scores) {
-        t.v = r->v.values;
+    if (r->scores)
+        t.v = NULL;
+    else {
         t.lse = lse;
         t.o = o;
     }
-    if (r->mask.count != 0) {
-        t.mask = r->mask.values;
-        for (uint32_t d = 0; d < 4; d++)
-            t.mask_shape[d] = (uint32_t)r->mask.shape[d];
-    }
+    return ref_attend(&t);
+}
+
+/* Logits alone, before any cap. */
+static int score(const relative_run *r, double *scores)
+{
+    ref_attention t;
+    refer(r, &t);
+    t.scores = scores;
+    t.v = NULL;
+    t.softcap = 0.0;
     return ref_attend(&t);
 }
 
@@ -225,10 +222,10 @@ static int measure(relative_run *r, answers *a)
     for (uint32_t i = 0; i < r->table_count; i++)
         if (r->table_ids[i] != RHUMB_VIEW_SEGMENTS_Q && r->table_ids[i] != RHUMB_VIEW_SEGMENTS_K)
             make_absolute(&r->tables[i]);
-    result = attend(r, a->sizes, a->lse, a->o);
+    result = score(r, a->sizes);
     for (uint32_t h = 0; h < r->s.heads; h++)
         r->slopes[h] = -r->slopes[h];
-    result |= attend(r, other, a->lse, a->o);
+    result |= score(r, other);
     for (uint64_t i = 0; i < count; i++)
         a->sizes[i] = other[i] > a->sizes[i] ? other[i] : a->sizes[i];
     free(other);
@@ -302,7 +299,7 @@ static int measure_rotation(relative_run *r, const double *spread, answers *a)
     double *other = harness_alloc(count, sizeof *other);
     int result;
     memcpy(r->q.values, spread, r->q.count * sizeof *spread);
-    result = attend(r, other, a->lse, a->o);
+    result = score(r, other);
     for (uint64_t i = 0; i < count; i++)
         a->sizes[i] += ROTATE_UNIT_ERROR * other[i] / logit_bound(r, 1.0);
     free(other);
@@ -324,12 +321,17 @@ static double logit_bound(const relative_run *r, double size)
 static void describe(const relative_run *r, char *text, size_t size)
 {
     const relative_shape *s = &r->s;
+    char around[96];
+    shape_describe_around(&s->around, around, sizeof around);
     snprintf(text, size,
-             "family %d B%u H%u/%u Lq%u Lk%u D%u %s>%s tables %s%s offset %d%s mask %u%s",
+             "family %d B%u H%u/%u Lq%u Lk%u D%u %s>%s tables %s%s offset %d%s window %d:%d%s "
+             "variant %d %s",
              (int)s->family, s->batch, s->heads, s->kv_heads, s->q_rows, s->k_rows, s->head_dim,
              harness_dtype_name(s->dtype), harness_dtype_name(s->dtype_o),
              harness_dtype_name(s->dtype_table), s->shared_tables ? " shared" : "",
-             (int)s->q_offset, s->causal ? " causal" : "", s->mask, s->poison ? " poison" : "");
+             (int)s->q_offset, s->causal ? " causal" : "", s->windowed ? (int)s->window_left : -1,
+             s->windowed ? (int)s->window_right : -1, s->poison ? " poison" : "",
+             (int)r->op.info.variant, around);
 }
 
 static double largest_of(const relative_run *r, rhumb_view_id id)
@@ -341,89 +343,136 @@ static double largest_of(const relative_run *r, rhumb_view_id id)
     return most;
 }
 
-/* Of one row of outputs; `want` is the reference's. */
-static void row_bound(const relative_run *r, uint64_t row, const answers *a, const double *want,
-                      double *bound)
+/* Of one row of outputs and its LSE; `want` is the reference's. */
+static void row_bound(const relative_run *r, uint64_t at, const answers *a, const double *want,
+                      double *bound, double *lse_bound)
 {
     const relative_shape *s = &r->s;
-    uint32_t q = (uint32_t)(row % s->q_rows), h = (uint32_t)(row / s->q_rows % s->heads);
-    uint32_t b = (uint32_t)(row / s->q_rows / s->heads);
+    uint32_t q = (uint32_t)(at % s->q_rows), h = (uint32_t)(at / s->q_rows % s->heads);
+    uint32_t b = (uint32_t)(at / s->q_rows / s->heads);
     uint64_t kv = (uint64_t)b * s->kv_heads + h / (s->heads / s->kv_heads);
+    const double *v = r->v.values + kv * s->k_rows * s->head_dim;
     double table = largest_of(r, RHUMB_VIEW_VALUE_TABLE);
-    double low = (double)INFINITY, high = -(double)INFINITY;
+    around_row row = {.low = (double)INFINITY, .high = -(double)INFINITY, .lse = a->lse[at]};
+    ref_attention ref;
+    refer(r, &ref);
     memset(bound, 0, s->head_dim * sizeof *bound);
     for (uint32_t j = 0; j < s->k_rows; j++)
-        if (sees(r, b, h, q, j)) {
-            double logit = a->scores[row * s->k_rows + j] + mask_of(r, b, h, q, j);
-            low = fmin(low, logit);
-            high = fmax(high, logit);
+        if (ref_sees(&ref, b, h, q, j)) {
+            double logit =
+                a->scores[at * s->k_rows + j] + shape_mask_element(&r->around, b, h, q, j);
+            row.low = fmin(row.low, logit);
+            row.high = fmax(row.high, logit);
         }
-    double range = high > low ? fmin(high - low, 150.0) : 0.0;
-    double relative = (4.0 * (3.0 + 3.0 * range) + 2.0 * steps(s->k_rows) + 4.0) * UNIT;
+    shape_add_sink(&r->around, h, &row);
+    row.relative =
+        (4.0 * (3.0 + 3.0 * shape_range(&row)) + 2.0 * steps(s->k_rows) + 4.0) * UNIT;
     for (uint32_t j = 0; j < s->k_rows; j++) {
-        uint64_t at = row * s->k_rows + j;
-        double added = mask_of(r, b, h, q, j);
-        if (!sees(r, b, h, q, j))
+        double added = shape_mask_element(&r->around, b, h, q, j);
+        if (!ref_sees(&ref, b, h, q, j))
             continue;
-        double p = exp(a->scores[at] + added - a->lse[row]);
-        double error = logit_bound(r, a->sizes[at] + fabs(added)) + relative;
+        double p = exp(a->scores[at * s->k_rows + j] + added - row.lse);
+        double error = logit_bound(r, a->sizes[at * s->k_rows + j] + fabs(added)) +
+                       shape_cap_error(&s->around);
+        row.shift += p * error;
         for (uint32_t d = 0; d < s->head_dim; d++)
-            bound[d] +=
-                p * error *
-                (fabs(r->v.values[(kv * s->k_rows + j) * s->head_dim + d]) + table + fabs(want[d]));
+            bound[d] += p * (error + row.relative) *
+                        (fabs(v[(uint64_t)j * s->head_dim + d]) + table + fabs(want[d]));
     }
-    for (uint32_t d = 0; d < s->head_dim; d++)
+    double keys = row.shift;
+    shape_add_sink_error(&r->around, h, &row);
+    for (uint32_t d = 0; d < s->head_dim; d++) {
+        bound[d] += (row.shift - keys) * fabs(want[d]);
         bound[d] += harness_rounding(s->dtype_o, fabs(want[d]) + bound[d]);
+    }
+    *lse_bound = shape_lse_bound(&row);
+}
+
+static void make_answers(answers *a, const relative_run *r)
+{
+    uint64_t rows = (uint64_t)r->s.batch * r->s.heads * r->s.q_rows;
+    a->scores = harness_alloc(rows * r->s.k_rows, sizeof *a->scores);
+    a->sizes = harness_alloc(rows * r->s.k_rows, sizeof *a->sizes);
+    a->lse = harness_alloc(rows, sizeof *a->lse);
+    a->o = harness_alloc(rows * r->s.head_dim, sizeof *a->o);
+}
+
+static void free_answers(answers *a)
+{
+    free(a->scores);
+    free(a->sizes);
+    free(a->lse);
+    free(a->o);
+}
+
+/* The reference's answers, and T of each logit; Q, K and tables are other numbers after it. */
+static bool find_answers(relative_run *r, answers *a)
+{
+    const bool rotary = r->s.family == RELATIVE_ROTARY, cosine = r->s.family == RELATIVE_SWIN_V2;
+    double *spread = harness_alloc(r->q.count, sizeof *spread);
+    bool found;
+    if (cosine)
+        take_cosines(r);
+    found = (!rotary || rotate_queries(r, spread) == 0) &&
+            attend(r, a->scores, a->lse, a->o) == 0 && measure(r, a) == 0 &&
+            (!rotary || measure_rotation(r, spread, a) == 0);
+    if (cosine)
+        measure_cosines(r, a);
+    free(spread);
+    return found;
+}
+
+static bool compare_scores(harness *h, relative_run *r, const answers *a, const char *text)
+{
+    double *bound = harness_alloc(r->o.count, sizeof *bound);
+    bool passed;
+    for (uint64_t i = 0; i < r->o.count; i++) {
+        bound[i] = logit_bound(r, a->sizes[i]);
+        bound[i] += harness_rounding(r->s.dtype_o, fabs(a->scores[i]) + bound[i]);
+    }
+    passed = harness_compare(h, "scores", text, &r->o, a->scores, bound, NULL);
+    free(bound);
+    return passed;
+}
+
+static bool compare_outputs(harness *h, relative_run *r, const answers *a, const char *text)
+{
+    uint64_t rows = (uint64_t)r->s.batch * r->s.heads * r->s.q_rows;
+    double *bound = harness_alloc(r->o.count, sizeof *bound);
+    double *lse_bound = harness_alloc(rows, sizeof *lse_bound);
+    bool *none = harness_alloc(rows, sizeof *none);
+    bool passed;
+    for (uint64_t i = 0; i < rows; i++)
+        row_bound(r, i, a, a->o + i * r->s.head_dim, bound + i * r->s.head_dim, lse_bound + i);
+    passed = harness_compare(h, "attention", text, &r->o, a->o, bound, NULL) &&
+             (!r->s.around.lse || shape_compare_lse(h, "attention", text, &r->around, a->lse,
+                                                    lse_bound, none));
+    free(bound);
+    free(lse_bound);
+    free(none);
+    return passed;
 }
 
 static bool compare(harness *h, relative_run *r, const char *text)
 {
-    const relative_shape *s = &r->s;
-    uint64_t rows = (uint64_t)s->batch * s->heads * s->q_rows, logits = rows * s->k_rows;
-    answers a = {harness_alloc(logits, sizeof(double)), harness_alloc(logits, sizeof(double)),
-                 harness_alloc(rows, sizeof(double)),
-                 harness_alloc(rows * s->head_dim, sizeof(double))};
-    double *want = harness_alloc(r->o.count, sizeof *want);
-    double *bound = harness_alloc(r->o.count, sizeof *bound);
-    double *lse = harness_alloc(rows, sizeof *lse);
-    double *spread = harness_alloc(r->q.count, sizeof *spread);
-    const bool rotary = s->family == RELATIVE_ROTARY, cosine = s->family == RELATIVE_SWIN_V2;
+    answers a;
     bool passed;
+    make_answers(&a, r);
     harness_load(&r->o);
-    if (cosine)
-        take_cosines(r);
-    passed = (!rotary || rotate_queries(r, spread) == 0) && attend(r, a.scores, a.lse, a.o) == 0;
-    memcpy(want, r->scores ? a.scores : a.o, r->o.count * sizeof *want);
-    memcpy(lse, a.lse, rows * sizeof *lse);
-    passed = passed && measure(r, &a) == 0 && (!rotary || measure_rotation(r, spread, &a) == 0);
-    if (cosine)
-        measure_cosines(r, &a);
-    memcpy(a.lse, lse, rows * sizeof *lse);
-    for (uint64_t i = 0; passed && r->scores && i < r->o.count; i++) {
-        bound[i] = logit_bound(r, a.sizes[i]);
-        bound[i] += harness_rounding(s->dtype_o, fabs(want[i]) + bound[i]);
-    }
-    for (uint64_t i = 0; passed && !r->scores && i < rows; i++)
-        row_bound(r, i, &a, want + i * s->head_dim, bound + i * s->head_dim);
-    if (!passed)
-        (void)harness_fail(h, "relative: %s: the reference refused it", text);
-    passed = passed &&
-             harness_compare(h, r->scores ? "scores" : "unfused", text, &r->o, want, bound, NULL);
-    free(a.scores);
-    free(a.sizes);
-    free(a.lse);
-    free(a.o);
-    free(want);
-    free(bound);
-    free(lse);
-    free(spread);
+    if (!find_answers(r, &a))
+        passed = harness_fail(h, "relative: %s: the reference refused it", text);
+    else if (r->scores)
+        passed = compare_scores(h, r, &a, text);
+    else
+        passed = compare_outputs(h, r, &a, text);
+    free_answers(&a);
     return passed;
 }
 
 static bool run(harness *h, const relative_shape *shape, bool scores)
 {
     relative_run r;
-    char text[256];
+    char text[384];
     bool passed = true;
     make_run(&r, shape, scores);
     describe(&r, text, sizeof text);

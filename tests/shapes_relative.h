@@ -3,7 +3,7 @@
 #ifndef RHUMB_TESTS_SHAPES_RELATIVE_H
 #define RHUMB_TESTS_SHAPES_RELATIVE_H
 
-#include "harness.h"
+#include "shapes_around.h"
 
 typedef enum relative_family {
     RELATIVE_PLAIN,         /* no scheme */
@@ -49,15 +49,15 @@ typedef struct relative_shape {
     int32_t q_offset; /* else bottom-right */
     /* ATTENTION */
     bool causal;
-    uint32_t mask; /* MASK: bit i of dimension i is its own size, else 1; plus
-                                RELATIVE_MASKED */
-    rhumb_dtype dtype_mask;
+    bool windowed; /* the next two hold */
+    int32_t window_left;
+    int32_t window_right;
+    shape_around around;
     bool poison;     /* NaN in keys and values that no row sees */
     uint32_t plan_k; /* the plan's max_k_length; 0: k_rows */
-    rhumb_variant variant; /* AUTO: UNFUSED */
+    rhumb_variant variant; /* AUTO: UNFUSED, or with the next what the plan chooses */
+    bool automatic;
 } relative_shape;
-
-#define RELATIVE_MASKED 16u
 
 /* The shape as SCORES, and as ATTENTION. */
 bool shape_run_scores(harness *h, const relative_shape *shape);

@@ -37,7 +37,8 @@ typedef union scheme_reference {
 typedef struct relative_run {
     relative_shape s;
     bool scores;
-    harness_tensor q, k, v, o, mask, workspace;
+    harness_tensor q, k, v, o, workspace;
+    around_run around;
     harness_tensor tables[MOST_TABLES]; /* by order of addition */
     rhumb_view_id table_ids[MOST_TABLES];
     uint32_t table_count;

@@ -57,7 +57,7 @@ static relative_shape relative_of(const void *shape, rhumb_dtype dtype)
 {
     relative_shape s = *(const relative_shape *)shape;
 
-    s.dtype = s.dtype_o = s.dtype_table = s.dtype_mask = dtype;
+    s.dtype = s.dtype_o = s.dtype_table = s.around.dtype_mask = dtype;
     return s;
 }
 
@@ -206,7 +206,7 @@ static const void *alibi_falcon(void)
 #define MASKED(name, bits)                                                                         \
     {"shaw", RHUMB_OP_ATTENTION, name, run_unfused,                                                \
      SHAPE(relative, .family = RELATIVE_SHAW, .batch = 2, .heads = 3, .q_rows = 13, .k_rows = 31,  \
-           .head_dim = 18, .mask = RELATIVE_MASKED | (bits))}
+           .head_dim = 18, .around.mask = SHAPE_MASKED | (bits))}
 
 static const int32_t slots[10] = {6, -1, 0, 10, 3, 2, INT32_MAX, -1, INT32_MIN, 9};
 

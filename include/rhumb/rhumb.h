@@ -779,8 +779,9 @@ typedef struct rhumb_dispatch {
     uint32_t padding_end;
     uint64_t max_flops;        /* a record whose plan_properties.flops times B are more is cut into
                                   several vkCmdDispatch of at most as many, or of one work group
-                                  each; 1 or more. Default UINT64_MAX: cut only where the device's
-                                  limit of work groups wants it. Same bits either way */
+                                  each, with barriers between them; 1 or more. Default UINT64_MAX:
+                                  cut only where the device's limit of work groups wants it. Same
+                                  bits either way */
 } rhumb_dispatch;
 
 static inline void rhumb_init_dispatch(rhumb_dispatch *s)

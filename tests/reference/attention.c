@@ -4,7 +4,8 @@
  *     O_a  = sum of P_aj v_j          visible: see ref_attention in reference.h
  *
  * a is the query row, j the key column; positions of both come from ref_order. The mask's element
- * and the terms of relative.h, where there are any, are parts of S.
+ * and the terms of relative.h, where there are any, are parts of S. A sink is one of the logits of
+ * the sum, without a value.
  */
 #include "terms.h"
 
@@ -60,6 +61,8 @@ static int valid(const ref_attention *t)
         return 0;
     if (t->q == NULL || t->k == NULL || (t->o != NULL && (t->v == NULL || t->value_dim == 0)))
         return 0;
+    if (t->chunk < 0 || t->kept_keys < 0 || t->softcap < 0.0)
+        return 0;
     if (t->order == REF_ORDER_POSITION && (t->positions_q == NULL || t->positions_k == NULL))
         return 0;
     if (t->mask != NULL) {
@@ -77,7 +80,19 @@ static int valid(const ref_attention *t)
     return 1;
 }
 
-/* pos_k - pos_q, and whether order, causality and window let row a see key j. */
+/* The chunk of a position, rounded down. */
+static int64_t chunk_of(int64_t position, int32_t chunk)
+{
+    return position >= 0 ? position / chunk : -((-position + chunk - 1) / chunk);
+}
+
+static int same_chunk(const ref_attention *t, int64_t pos_q, int64_t pos_k)
+{
+    return t->chunk == 0 || t->chunk == REF_NO_WINDOW ||
+           chunk_of(pos_q, t->chunk) == chunk_of(pos_k, t->chunk);
+}
+
+/* pos_k - pos_q, and whether order, causality, window and chunk let row a see key j. */
 static int in_reach(const ref_attention *t, const batch_view *view, uint32_t a, uint32_t j,
                     int64_t *delta)
 {
@@ -90,9 +105,13 @@ static int in_reach(const ref_attention *t, const batch_view *view, uint32_t a, 
     *delta = pos_k - pos_q;
     if (t->causal && pos_k > pos_q)
         return 0;
+    if (t->window_right != REF_NO_WINDOW && pos_k - pos_q > t->window_right)
+        return 0;
+    if (pos_k >= 0 && pos_k < t->kept_keys && pos_k <= pos_q)
+        return 1;
     if (t->window_left != REF_NO_WINDOW && pos_q - pos_k >= t->window_left)
         return 0;
-    return t->window_right == REF_NO_WINDOW || pos_k - pos_q <= t->window_right;
+    return same_chunk(t, pos_q, pos_k);
 }
 
 static double mask_element(const ref_attention *t, uint32_t b, uint32_t h, uint32_t a, uint32_t j)
@@ -105,6 +124,15 @@ static double mask_element(const ref_attention *t, uint32_t b, uint32_t h, uint3
     at = at * n[1] + (n[1] == 1 ? 0 : h);
     at = at * n[2] + (n[2] == 1 ? 0 : a);
     return t->mask[at * n[3] + (n[3] == 1 ? 0 : j)];
+}
+
+int ref_sees(const ref_attention *t, uint32_t b, uint32_t h, uint32_t a, uint32_t j)
+{
+    const batch_view view = view_of(t, b);
+    int64_t delta;
+
+    return a < view.q_length && j < view.k_length && in_reach(t, &view, a, j, &delta) &&
+           mask_element(t, b, h, a, j) > -1e30;
 }
 
 /* What row a of a batch entry shares between its heads; arrays of k_rows. */
@@ -131,16 +159,19 @@ static int view_row(const ref_attention *t, const batch_view *view, uint32_t a, 
     return 0;
 }
 
-/* Softmax over the visible keys of one row, in place of their logits. Returns the log of the sum.
- */
-static double normalise(double *weights, const unsigned char *seen, int64_t k_length)
+/* Softmax over the visible keys of one row and its sink (-infinity: none), in place of the keys'
+ * logits. Returns the log of the sum. */
+static double normalise(double *weights, const unsigned char *seen, int64_t k_length, double sink)
 {
-    double most = -(double)INFINITY, sum = 0.0;
+    double most = sink, sum;
     int64_t j;
 
     for (j = 0; j < k_length; j++)
         if (seen[j] && weights[j] > most)
             most = weights[j];
+    if (isinf(most) && most < 0.0)
+        return most;
+    sum = exp(sink - most);
     for (j = 0; j < k_length; j++)
         sum += seen[j] ? weights[j] = exp(weights[j] - most) : 0.0;
     for (j = 0; j < k_length; j++)
@@ -148,12 +179,11 @@ static double normalise(double *weights, const unsigned char *seen, int64_t k_le
     return most + log(sum);
 }
 
-/* S of the row, where it is wanted; returns whether a key is visible. */
-static int row_logits(const ref_attention *t, const batch_view *view, uint32_t h, uint32_t a,
+/* S of the row, where it is wanted. */
+static void row_logits(const ref_attention *t, const batch_view *view, uint32_t h, uint32_t a,
                       const double *q, const double *k, const row_view *r)
 {
     double *scores = NULL;
-    int any = 0;
     int64_t j;
 
     if (t->scores != NULL)
@@ -162,7 +192,6 @@ static int row_logits(const ref_attention *t, const batch_view *view, uint32_t h
         const double mask = mask_element(t, view->b, h, a, (uint32_t)j);
         const ref_pair_place place = {view->b, h, (uint32_t)j, r->deltas[j], view->k_length};
         r->seen[j] = r->reached[j] && mask > -1e30;
-        any |= r->seen[j];
         if (r->seen[j] || scores != NULL)
             r->weights[j] = ref_terms_logit(t, &place, a, r->rows[j], r->c_rows[j], q,
                                             k + (uint64_t)j * t->head_dim);
@@ -171,7 +200,6 @@ static int row_logits(const ref_attention *t, const batch_view *view, uint32_t h
         if (r->seen[j])
             r->weights[j] += mask;
     }
-    return any;
 }
 
 static void attend_row(const ref_attention *t, const batch_view *view, uint32_t h, uint32_t a,
@@ -180,12 +208,13 @@ static void attend_row(const ref_attention *t, const batch_view *view, uint32_t 
     const uint64_t kv = (uint64_t)view->b * t->kv_heads + (uint64_t)h * t->kv_heads / t->heads;
     const uint64_t row = ((uint64_t)view->b * t->heads + h) * t->q_rows + a;
     const double *k = t->k + kv * t->k_rows * t->head_dim;
-    double lse = -(double)INFINITY;
+    const double sink = t->sinks != NULL ? t->sinks[h] : -(double)INFINITY;
+    double lse;
     int64_t j;
     uint32_t d;
 
-    if (row_logits(t, view, h, a, q, k, r))
-        lse = normalise(r->weights, r->seen, view->k_length);
+    row_logits(t, view, h, a, q, k, r);
+    lse = normalise(r->weights, r->seen, view->k_length, sink);
     if (t->lse != NULL)
         t->lse[row] = lse;
     for (d = 0; t->o != NULL && d < t->value_dim; d++)
@@ -198,14 +227,12 @@ static void attend_row(const ref_attention *t, const batch_view *view, uint32_t 
     }
 }
 
-/* Q turned to its positions; NULL without memory or for positions or a rope that do not exist. */
-static double *rotated_queries(const ref_attention *t)
+/* Q turned to its positions. */
+static int rotate_queries(const ref_attention *t, double *q)
 {
-    const uint64_t count = (uint64_t)t->batch * t->heads * t->q_rows * t->head_dim;
     const uint64_t row_count = (uint64_t)t->batch * t->q_rows;
-    double *q = malloc((size_t)(count + 1) * sizeof *q);
     int32_t *positions = malloc((size_t)(row_count + 1) * sizeof *positions);
-    int result = q != NULL && positions != NULL ? 0 : -1;
+    int result = positions != NULL ? 0 : -1;
     uint32_t b, a;
 
     for (b = 0; result == 0 && t->positions_q == NULL && b < t->batch; b++) {
@@ -217,10 +244,24 @@ static double *rotated_queries(const ref_attention *t)
         result = ref_rotate(t->rotary, t->batch, t->heads, t->q_rows, t->head_dim,
                             t->positions_q != NULL ? t->positions_q : positions, 0, t->q, q);
     free(positions);
-    if (result != 0) {
+    return result;
+}
+
+/* Q as it meets the keys; NULL without memory or for positions or a rope that do not exist. */
+static double *make_queries(const ref_attention *t)
+{
+    const uint64_t rows = (uint64_t)t->batch * t->heads * t->q_rows, count = rows * t->head_dim;
+    double *q = malloc((size_t)(count + 1) * sizeof *q);
+    uint64_t i;
+
+    if (q != NULL && t->rotary == NULL)
+        memcpy(q, t->q, (size_t)count * sizeof *q);
+    if (q != NULL && t->rotary != NULL && rotate_queries(t, q) != 0) {
         free(q);
         return NULL;
     }
+    for (i = 0; q != NULL && t->row_scale != NULL && i < count; i++)
+        q[i] *= t->row_scale[i / t->head_dim];
     return q;
 }
 
@@ -273,21 +314,17 @@ static int attend_rows(const ref_attention *t, const double *q, row_view *r, int
 int ref_attend(const ref_attention *t)
 {
     row_view r = {NULL, NULL, NULL, NULL, NULL, NULL};
-    double *rotated = NULL;
-    const double *q = t->q;
+    double *q;
     int result = -1;
 
     if (!valid(t))
         return -1;
-    if (t->rotary != NULL) {
-        rotated = rotated_queries(t);
-        if (rotated == NULL)
-            return -1;
-        q = rotated;
-    }
+    q = make_queries(t);
+    if (q == NULL)
+        return -1;
     if (make_row_view(&r, t->k_rows) == 0 && attend_rows(t, q, &r, 1) == 0)
         result = attend_rows(t, q, &r, 0);
-    free(rotated);
+    free(q);
     free_row_view(&r);
     return result;
 }

@@ -199,7 +199,7 @@ void ref_arange(uint32_t batch, uint32_t rows, int32_t offset, int32_t *position
 
 /* ------------------------------------------------------------------------------------------------
  * Attention: O = softmax(S) V over the visible keys.
- * S = scale * q . k, and the terms of a relative scheme (relative.h).
+ * S = scale * q . k, and the terms of a relative scheme (relative.h), capped; then the mask.
  */
 typedef struct ref_terms ref_terms;
 
@@ -209,8 +209,12 @@ typedef enum ref_order {
 } ref_order;
 
 /* Key j is visible to row a iff j < k_length, and (not causal or pos_k <= pos_q), and
- * pos_q - pos_k < window_left, and pos_k - pos_q <= window_right, and the mask's element is above
- * -1e30; such an element is added to S. */
+ * pos_k - pos_q <= window_right, and the mask's element is above -1e30 (it is added to S), and
+ * either pos_q - pos_k < window_left and floor(pos_q / chunk) = floor(pos_k / chunk), or
+ * 0 <= pos_k < kept_keys and pos_k <= pos_q.
+ *
+ * With a softcap S is softcap * tanh(S / softcap), before the mask's element is added. Sinks are
+ * one more key of each head, with that logit and no value, which every row sees. */
 typedef struct ref_attention {
     uint32_t batch;
     uint32_t heads;
@@ -224,6 +228,11 @@ typedef struct ref_attention {
     ref_order order;
     int32_t window_left; /* REF_NO_WINDOW: no limit */
     int32_t window_right;
+    int32_t chunk;     /* 1 or more; 0 or REF_NO_WINDOW: all positions are of one chunk */
+    int32_t kept_keys; /* 0 or more */
+    double softcap;    /* above 0; 0 or INFINITY: none */
+    int bias_after_softcap; /* b and f of the terms, with the scale where they are inside it, are
+                               added after the cap */
     int32_t q_offset;           /* REF_UNSET: k_length - q_length of the batch (bottom-right) */
     const int32_t *q_offsets;   /* [batch], an entry REF_UNSET takes q_offset; or NULL */
     const int32_t *q_lengths;   /* [batch]; or NULL: q_rows */
@@ -232,22 +241,29 @@ typedef struct ref_attention {
     const int32_t *positions_k; /* [batch, k_rows]; or NULL */
     const double *mask;         /* [mask_shape]; or NULL */
     uint32_t mask_shape[4]; /* batch, heads, q_rows, k_rows, or 1 where all share an element */
-    const ref_terms *terms; /* or NULL */
+    const double *sinks;     /* [heads]; or NULL */
+    const double *row_scale; /* [batch, heads, q_rows]: factor of each row of q; or NULL: 1 */
+    const ref_terms *terms;  /* or NULL */
     const ref_rope *rotary; /* Q is rotated at positions_q, or at a + q_offset; NULL: not rotated */
     const double *q;        /* [batch, heads, q_rows, head_dim] */
     const double *k;        /* [batch, kv_heads, k_rows, head_dim], already rotated */
     const double *v;        /* [batch, kv_heads, k_rows, value_dim]; NULL when o is */
     double *o;      /* [batch, heads, q_rows, value_dim]; or NULL. Rows a >= q_length are left
                        as they were; a row without a visible key is 0 */
-    double *lse;    /* [batch, heads, q_rows]: ln sum exp of the visible S, -infinity for none;
-                       or NULL */
+    double *lse;    /* [batch, heads, q_rows]: ln sum exp of the visible S and of the sink,
+                       -infinity for none; or NULL */
     double *scores; /* [batch, heads, q_rows, k_rows]: S of all keys below k_length, visible or
-                       not, without the mask's elements; the rest is left as it was; or NULL */
+                       not, capped, without the mask's elements; the rest is left as it was; or
+                       NULL */
 } ref_attention;
 
 /* kv_heads = heads, value_dim = head_dim, scale 1/sqrt(head_dim), nothing masked, pointers NULL. */
 void ref_attention_init(ref_attention *attention, uint32_t batch, uint32_t heads, uint32_t q_rows,
                         uint32_t k_rows, uint32_t head_dim);
+
+/* Whether row a of head h of batch entry b sees key j; false also for a row from q_length on. Of
+ * *attention what the rule above names is read. */
+int ref_sees(const ref_attention *attention, uint32_t b, uint32_t h, uint32_t a, uint32_t j);
 
 /* Keys and values that are not visible are not read. -1 also for a position order without position
  * arrays, and for a pair that has no row in a table of the terms. */

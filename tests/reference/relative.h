@@ -5,6 +5,8 @@
  *         + b[row] * b_scale * gate[i] + f(h, i, j)
  *     O_i = sum over j of P_ij ( v_j + V[row] )
  *
+ * A softcap is around all of S, or leaves out its second line: see ref_attention.
+ *
  * A scheme only fills the fields of ref_terms. It is then passed in ref_attention.terms.
  */
 #ifndef RHUMB_REFERENCE_RELATIVE_H

@@ -1,6 +1,7 @@
 /* The form of relative.h, term by term. */
 #include "terms.h"
 
+#include <math.h>
 #include <stddef.h>
 
 /* NULL where the pair has no row. */
@@ -70,6 +71,13 @@ static double segment_term(const ref_attention *t, const ref_pair_place *place, 
                    row_of(&terms->g, place->h, same ? 0 : 1), t->head_dim);
 }
 
+static double capped(const ref_attention *t, double logit)
+{
+    if (t->softcap == 0.0 || isinf(t->softcap))
+        return logit;
+    return t->softcap * tanh(logit / t->softcap);
+}
+
 double ref_terms_logit(const ref_attention *t, const ref_pair_place *place, uint32_t a, int64_t row,
                        int64_t c_row, const double *q, const double *k)
 {
@@ -79,7 +87,7 @@ double ref_terms_logit(const ref_attention *t, const ref_pair_place *place, uint
     double sum, scalars, gate = 1.0;
 
     if (terms == NULL)
-        return t->scale * product(q, NULL, k, n);
+        return capped(t, t->scale * product(q, NULL, k, n));
     r = row_of(&terms->r, h, row);
     sum = product(q, of_head(terms->u, h, n), k, n);
     sum += product(q, of_head(terms->w, h, n), row_of(&terms->a, h, row), n);
@@ -87,8 +95,9 @@ double ref_terms_logit(const ref_attention *t, const ref_pair_place *place, uint
     sum += (r != NULL ? *r : 0.0) + segment_term(t, place, a, q);
     if (terms->gate != NULL)
         gate = terms->gate[((uint64_t)place->b * t->heads + h) * t->q_rows + a];
-    scalars = scalar_terms(terms, place, gate, row);
-    return terms->bias_inside ? t->scale * (sum + scalars) : t->scale * sum + scalars;
+    scalars = scalar_terms(terms, place, gate, row) * (terms->bias_inside ? t->scale : 1.0);
+    sum *= t->scale;
+    return t->bias_after_softcap ? capped(t, sum) + scalars : capped(t, sum + scalars);
 }
 
 double ref_terms_value(const ref_terms *terms, uint32_t h, int64_t row, uint32_t d)

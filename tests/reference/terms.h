@@ -7,7 +7,7 @@
 /* Rows of A, r, b and V, and of C; REF_ROW_NONE without terms. -1 for a row outside the tables. */
 int ref_terms_rows(const ref_terms *terms, int64_t delta, uint32_t b, int64_t *row, int64_t *c_row);
 
-/* S of one pair, q row a. */
+/* S of one pair, q row a, capped. */
 double ref_terms_logit(const ref_attention *t, const ref_pair_place *place, uint32_t a, int64_t row,
                        int64_t c_row, const double *q, const double *k);
 
