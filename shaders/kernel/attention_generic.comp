@@ -72,8 +72,8 @@ void main()
 {
     uint lane = gl_LocalInvocationID.x;
     tile = tile_of_group(GENERIC_ROWS);
-    len = lengths_of(tile.b, true, lowest_offset(PAIRING),
-                     lane == 0u && tile.first == 0u && tile.kv_head == 0u);
+    len = place_entry(tile.b, lowest_offset(PAIRING), tile.first == 0u && tile.kv_head == 0u, lane,
+                      GENERIC_INVOCATIONS);
     uint row_count = uint(len.q) * heads_per_kv_head();
 
     [[unroll]] for (uint r = 0u; r < 4u; r++) {
@@ -83,8 +83,10 @@ void main()
         row_reach[r] = row_reach_of(tile.b, row_a[r], len);
     }
     uvec4 at;
-    [[unroll]] for (uint r = 0u; r < 4u; r++)
-        at[r] = q_at(tile.b, row_head(tile, tile.first + r), row_a[r]);
+    [[unroll]] for (uint r = 0u; r < 4u; r++) {
+        uvec2 place = query_place(tile.b, row_a[r]);
+        at[r] = q_at(place.x, row_head(tile, tile.first + r), place.y);
+    }
     load_rows(lane, tile.b, at, row_a, row_exists, len.q_offset, constants.scale_log2);
 
     uint last = min(tile.first + GENERIC_ROWS, row_count);
@@ -131,7 +133,8 @@ void main()
                 vec4 sum = acc[i] * shrink;
                 for (uint c = 0u; c < count; c++) {
                     vec4 w = weights[c];
-                    float x = v_load(v_at(tile.b, tile.kv_head, uint(block) + c) + d);
+                    uvec2 place = key_place(tile.b, uint(block) + c);
+                    float x = v_load(v_at(place.x, tile.kv_head, place.y) + d);
                     // A hidden key may hold anything, NaN included.
                     sum += mix(w * x, vec4(0.0), equal(w, vec4(0.0)));
                 }
@@ -148,8 +151,11 @@ void main()
             rows[d] = acc[i] * norm;
     }
     barrier();
-    for (uint r = 0u; r < 4u; r++)
-        if (row_exists[r])
-            store_row(lane, r, o_at(tile.b, row_head(tile, tile.first + r), row_a[r]),
+    for (uint r = 0u; r < 4u; r++) {
+        if (row_exists[r]) {
+            uvec2 place = query_place(tile.b, row_a[r]);
+            store_row(lane, r, o_at(place.x, row_head(tile, tile.first + r), place.y),
                       constants.value_dim);
+        }
+    }
 }
