@@ -79,8 +79,9 @@ Lengths place_entry(uint b, int lowest, bool counts, uint lane, uint lanes)
                                  push.max_k_length, clamped);
         if (b == 0u && keys.x != start)
             clamped++;
-        first_q = uint(rows.x);
-        first_k = uint(keys.x);
+        // An empty one may lie behind the last row: its row 0 is another's.
+        first_q = rows.y == 0 ? 0u : uint(rows.x);
+        first_k = keys.y == 0 ? 0u : uint(keys.x);
         n = Lengths(rows.y, keys.y, push.q_offset == UNSET ? keys.y - rows.y : push.q_offset);
         clamped = lane == 0u ? clamped : 0u;
     } else {
