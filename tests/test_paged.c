@@ -147,7 +147,7 @@ static void make_pools(pools *p, const paged_shape *s, const attention_run *run)
     for (uint32_t i = 0; i < blocks; i++) {
         uint32_t other = harness_next(&r) % (i + 1);
         order[i] = order[other];
-        order[other] = i + 1 < SPARE_BLOCKS ? i : i + 1; /* block SPARE_BLOCKS - 1 is one of those */
+        order[other] = i + 1 < SPARE_BLOCKS ? i : i + 1; /* one spare block inside */
     }
     for (uint32_t b = 0; b < batch_of(s); b++) {
         for (uint32_t j = 0; j < s->attention.k_rows; j++) {
@@ -175,13 +175,12 @@ static void free_pools(pools *p)
 /* All blocks of bad entries are the pool's last one: their keys are those of the last of them. */
 static void repeat_keys(const paged_shape *s, attention_run *run)
 {
-    uint32_t rows = s->block_rows;
-    for (uint32_t i = 0; i + 1 < s->bad_entries; i++) {
-        for (uint32_t r = 0; r < rows && (s->bad_entries - 1) * rows + r < s->attention.k_rows; r++) {
-            copy_key(&run->k, 0, (uint64_t)i * rows + r, &run->k, 0,
-                     (uint64_t)(s->bad_entries - 1) * rows + r);
-            copy_key(&run->v, 0, (uint64_t)i * rows + r, &run->v, 0,
-                     (uint64_t)(s->bad_entries - 1) * rows + r);
+    uint32_t last = (s->bad_entries - 1) * s->block_rows;
+    for (uint32_t j = 0; s->bad_entries != 0 && j < last; j++) {
+        uint32_t from = last + j % s->block_rows;
+        if (from < s->attention.k_rows) {
+            copy_key(&run->k, 0, j, &run->k, 0, from);
+            copy_key(&run->v, 0, j, &run->v, 0, from);
         }
     }
     harness_store(&run->k);
