@@ -103,7 +103,9 @@ static rhumb_result place(rhumb_binder *b, uint32_t id)
     p->first = v->offset;
     p->end = v->offset;
     /* What no device has is refused here, so that later sums and differences fit an int64. */
-    overflow |= last == UINT64_MAX || !add(&p->end, last / elements + 1, rhumb_dtype_size(v->dtype)) || p->end > UINT64_MAX / 8;
+    overflow |= last == UINT64_MAX ||
+                !add(&p->end, last / elements + 1, rhumb_dtype_size(v->dtype)) ||
+                p->end > UINT64_MAX / 8;
     uint64_t words_end = (p->end + 3) & ~3ull;
     if (overflow || words_end > v->buffer_size)
         return rhumb_fail(

@@ -1,5 +1,5 @@
-/* ATTENTION with K and V in q8_0: against the reference of the values that the blocks stand for, and
- * the bits that these give in f32. */
+/* ATTENTION with K and V in q8_0: against the reference of the values that the blocks stand for,
+ * and the bits that these give in f32. */
 #include "shapes.h"
 
 #include <criterion/criterion.h>
@@ -78,17 +78,17 @@ static void run_table(harness_profile profile)
     harness_close(&h);
 }
 
-Test(q8, keys_and_values_in_blocks_of_bytes_are_read_as_their_scale_times_them_on_lavapipe)
+Test(q8, keys_and_values_are_their_block_s_scale_times_a_byte_on_lavapipe)
 {
     run_table(HARNESS_LAVAPIPE);
 }
 
-Test(q8, keys_and_values_in_blocks_of_bytes_are_read_as_their_scale_times_them_on_the_smallest_device)
+Test(q8, keys_and_values_are_their_block_s_scale_times_a_byte_on_the_smallest_device)
 {
     run_table(HARNESS_LAVAPIPE_FLOOR);
 }
 
-Test(q8, keys_and_values_in_blocks_of_bytes_are_read_as_their_scale_times_them_on_swiftshader)
+Test(q8, keys_and_values_are_their_block_s_scale_times_a_byte_on_swiftshader)
 {
     run_table(HARNESS_SWIFTSHADER);
 }

@@ -342,9 +342,9 @@ typedef enum rhumb_dtype {
     RHUMB_BF16 = 2,
     RHUMB_I32 = 3,
     /* K and V of ATTENTION only: 32 elements in 34 bytes, a float16 scale (little-endian), then a
-     * signed byte each; x = scale * byte. As GGUF files have it. head_dim or value_dim is a multiple
-     * of 32, so that rows are whole blocks. Strides count elements and are multiples of 32; the
-     * view's offset is an even number of bytes. */
+     * signed byte each; x = scale * byte. As GGUF files have it. head_dim of K and value_dim of V
+     * are multiples of 32, so that rows are whole blocks. Strides count elements and are multiples
+     * of 32; the view's offset is an even number of bytes. */
     RHUMB_Q8_0 = 4,
 } rhumb_dtype;
 
@@ -369,8 +369,9 @@ typedef enum rhumb_view_id {
                                    replayed while the context grows */
     RHUMB_VIEW_STATUS = 9,      /* [1]: how many lengths of LENGTHS were clamped to the plan's or the
                                    views' maxima, how many rows of K lay outside the cache, rows
-                                   or positions outside a table, and entries of BLOCK_TABLE or starts
-                                   that were clamped, is added (atomically). Zeroed by the host */
+                                   or positions outside a table, and entries of BLOCK_TABLE or
+                                   starts that were clamped, is added (atomically). Zeroed by the
+                                   host */
     RHUMB_VIEW_V_OUT = 10,      /* ROTATE: copy of V, as K_OUT; [B, kv_heads, L, value_dim]. V and
                                    V_OUT come together, and beside K */
     RHUMB_VIEW_SLOTS = 11,      /* ROTATE: [B, L] or [L], row of K_OUT and V_OUT for each row of K;
@@ -433,10 +434,10 @@ typedef enum rhumb_view_id {
      RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENTS_K))
 
 /* One tensor in a VkBuffer. Lower ranks are right-aligned with leading 1s: [L] is {1, 1, 1, L}.
- * The offset is a multiple of the dtype's size (Q8_0: of 2), any multiple. Every element lies inside the buffer,
- * and so does the whole 4-byte word that holds it. Elements between rows are never touched. A
- * written view does not overlap itself, and shares no 4-byte word with a view that is read unless
- * it is that view: ENCODE's Y may be its X. */
+ * The offset is a multiple of the dtype's size (Q8_0: of 2), any multiple. Every element lies
+ * inside the buffer, and so does the whole 4-byte word that holds it. Elements between rows are
+ * never touched. A written view does not overlap itself, and shares no 4-byte word with a view that
+ * is read unless it is that view: ENCODE's Y may be its X. */
 typedef struct rhumb_view {
     RHUMB_HEADER;
     rhumb_view_id id;
@@ -506,8 +507,8 @@ typedef enum rhumb_op {
      * j. A plan with a scheme or MASK is UNFUSED, and wants WORKSPACE
      * (plan_properties.workspace_size), unless it names BROADCAST.
      *
-     * Paged keys: with BLOCK_TABLE {1, 1, B, n} K and V are pools of blocks, [blocks, kv_heads, rows,
-     * head_dim] and likewise with value_dim: key j of batch entry b is row j % rows of block
+     * Paged keys: with BLOCK_TABLE {1, 1, B, n} K and V are pools of blocks, [blocks, kv_heads,
+     * rows, head_dim] and likewise with value_dim: key j of batch entry b is row j % rows of block
      * BLOCK_TABLE[b, j / rows], any rows from 1. Lk is n * rows, or the plan's max_k_length if that
      * is less; positions, masks, windows and distances go by j as ever. Entries of the table that
      * lie beyond a batch entry's keys are not read, and blocks that no entry names may hold
@@ -519,11 +520,11 @@ typedef enum rhumb_op {
      * POSITIONS_Q and POSITIONS_K are [rows of all] and [keys of all]; B of a record is n. Sequence
      * s has rows Q_STARTS[s] up to, not including, Q_STARTS[s + 1] and keys K_STARTS[s] up to
      * K_STARTS[s + 1], none or some; it is computed as a batch entry of that length, also where
-     * q_offset is unset (bottom-right). q_length and k_length of the dispatch stay unset; the plan's
-     * max_q_length and max_k_length bound one sequence. Starts that fall, leave the tensors or make
-     * a sequence longer than that are clamped, and counted in STATUS; rows that two sequences claim
-     * hold the result of either. Rows of no sequence stay as they are. Not with LENGTHS, MASK,
-     * BLOCK_TABLE, a scheme's segments or its windows: UNSUPPORTED.
+     * q_offset is unset (bottom-right). q_length and k_length of the dispatch stay unset; the
+     * plan's max_q_length and max_k_length bound one sequence. Starts that fall or leave the
+     * tensors, and sequences that are longer than that, are cut and counted in STATUS; rows that
+     * two sequences claim hold the result of either. Rows of no sequence stay as they are. Not with
+     * LENGTHS, MASK, BLOCK_TABLE, a scheme's segments or its windows: UNSUPPORTED.
      *
      * K and V may be Q8_0. */
     RHUMB_OP_ATTENTION = 2,

@@ -132,6 +132,8 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
 
 static const rhumb_view_rule rules[RHUMB_VIEW_COUNT] = {
     [RHUMB_VIEW_BLOCK_TABLE] = {"BLOCK_TABLE", true, "[B, blocks]"},
+    [RHUMB_VIEW_SEGMENTS_Q] = {"SEGMENTS_Q or Q_STARTS", true, "[B, Lq] or [n + 1]"},
+    [RHUMB_VIEW_SEGMENTS_K] = {"SEGMENTS_K or K_STARTS", true, "[B, Lk] or [n + 1]"},
 };
 
 const rhumb_operation rhumb_op_attention = {

@@ -24,7 +24,8 @@ static rhumb_result check_packed(const rhumb_context *context, const rhumb_resol
     const uint32_t unused = BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_MASK);
     if ((r->info.views & STARTS) != STARTS)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "attention: views: wanted Q_STARTS and K_STARTS together, found mask 0x%x",
+                          "attention: views: wanted Q_STARTS and K_STARTS together, found mask "
+                          "0x%x",
                           r->info.views & STARTS);
     if (r->info.views & unused)
         return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,

@@ -138,7 +138,7 @@ rhumb_result rhumb_take_windows(const rhumb_bindings *bindings, const rhumb_disp
 /* layout.c */
 /* r->layout, after the terms; q8_0's sizes. */
 rhumb_result rhumb_resolve_layout(const rhumb_context *context, rhumb_resolved *r);
-/* Shapes of Q, K, V, O and of the views that place their rows; batch and lengths of the bindings. */
+/* Shapes of Q, K, V, O and of what places their rows; batch and lengths of the bindings. */
 rhumb_result rhumb_take_tensors(const rhumb_binder *b, rhumb_bindings *bindings);
 rhumb_result rhumb_check_packed_lengths(const rhumb_bindings *bindings, const rhumb_dispatch *d);
 /* Whether only the device knows the lengths of a batch entry. */

@@ -6,9 +6,9 @@
 //   PACKED      batch entries are sequences one behind the other: {0, Q_STARTS[b] + a} and
 //               {0, K_STARTS[b] + j}, and so in other views with a row for each of Q or K
 //
-// STATUS counts: entries of BLOCK_TABLE outside the pool, which are the pool's last block, each once
-// if it has keys below the key length; starts that fall or leave the tensors, each once; sequences
-// that are longer than the plan's maxima.
+// STATUS counts: entries of BLOCK_TABLE outside the pool, which are the pool's last block, each
+// once if it has keys below the key length; starts that fall or leave the tensors, each once; rows
+// or keys of a sequence that are more than the plan's maxima.
 //
 // Wants: lib/position.glsl.
 

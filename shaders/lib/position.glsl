@@ -69,8 +69,9 @@ Lengths lengths_of(uint b, bool has_keys, int lowest, bool first)
 // Position of row a, for rotation and for POSITION order.
 int position_q(uint b, uint a, int q_offset)
 {
-    return has_view(VIEW_POSITIONS_Q) ? int(positions_q_word(positions_q_at(0u, 0u, b) + first_q + a))
-                                      : int(a) + q_offset;
+    return has_view(VIEW_POSITIONS_Q)
+               ? int(positions_q_word(positions_q_at(0u, 0u, b) + first_q + a))
+               : int(a) + q_offset;
 }
 
 // The row of POSITIONS_Q that a rotary pair follows.
@@ -97,8 +98,9 @@ int rotary_position(uint b, uint a, int q_offset, uint pair)
 
 int position_k(uint b, uint j)
 {
-    return has_view(VIEW_POSITIONS_K) ? int(positions_k_word(positions_k_at(0u, 0u, b) + first_k + j))
-                                      : int(j);
+    return has_view(VIEW_POSITIONS_K)
+               ? int(positions_k_word(positions_k_at(0u, 0u, b) + first_k + j))
+               : int(j);
 }
 
 // Distance pos_k - pos_q by which relative terms go, cut to an int: of the position views where both
