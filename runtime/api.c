@@ -22,10 +22,11 @@ _Static_assert(VIEW_Q == RHUMB_VIEW_Q && VIEW_K == RHUMB_VIEW_K && VIEW_V == RHU
                    VIEW_ROW_SCALE == RHUMB_VIEW_ROW_SCALE &&
                    VIEW_HEAD_SCALE == RHUMB_VIEW_HEAD_SCALE &&
                    VIEW_WORKSPACE == RHUMB_VIEW_WORKSPACE && VIEW_SINKS == RHUMB_VIEW_SINKS &&
-                   VIEW_LSE == RHUMB_VIEW_LSE,
+                   VIEW_LSE == RHUMB_VIEW_LSE && VIEW_BLOCK_TABLE == RHUMB_VIEW_BLOCK_TABLE &&
+                   VIEW_Q_STARTS == RHUMB_VIEW_Q_STARTS && VIEW_K_STARTS == RHUMB_VIEW_K_STARTS,
                "view ids of shader and header");
 _Static_assert(DTYPE_F32 == RHUMB_F32 && DTYPE_F16 == RHUMB_F16 && DTYPE_BF16 == RHUMB_BF16 &&
-                   DTYPE_I32 == RHUMB_I32,
+                   DTYPE_I32 == RHUMB_I32 && DTYPE_Q8_0 == RHUMB_Q8_0,
                "dtypes of shader and header");
 _Static_assert(PAIRING_INTERLEAVED == RHUMB_PAIRING_INTERLEAVED &&
                    PAIRING_HALF == RHUMB_PAIRING_HALF &&
@@ -144,13 +145,26 @@ const char *rhumb_dtype_name(rhumb_dtype dtype)
     case RHUMB_F16: return "f16";
     case RHUMB_BF16: return "bf16";
     case RHUMB_I32: return "i32";
+    case RHUMB_Q8_0: return "q8_0";
     }
     return "unknown dtype";
 }
 
 uint32_t rhumb_dtype_size(rhumb_dtype dtype)
 {
+    if (dtype == RHUMB_Q8_0)
+        return Q8_BYTES;
     return dtype == RHUMB_F16 || dtype == RHUMB_BF16 ? 2 : 4;
+}
+
+uint32_t rhumb_dtype_elements(rhumb_dtype dtype)
+{
+    return dtype == RHUMB_Q8_0 ? Q8_ELEMENTS : 1;
+}
+
+uint64_t rhumb_bytes_of(rhumb_dtype dtype, uint64_t elements)
+{
+    return elements / rhumb_dtype_elements(dtype) * rhumb_dtype_size(dtype);
 }
 
 const rhumb_api *rhumb_get_api(uint32_t abi_major)

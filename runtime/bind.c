@@ -68,11 +68,13 @@ static rhumb_result place(rhumb_binder *b, uint32_t id)
     if (!v->buffer)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: buffer of %s: wanted a VkBuffer, found NULL", b->op, name);
-    p->size = rhumb_dtype_size(v->dtype);
-    if (v->offset % p->size)
+    /* Blocks of elements begin with a float16. */
+    uint32_t elements = rhumb_dtype_elements(v->dtype);
+    uint32_t size = elements == 1 ? rhumb_dtype_size(v->dtype) : 2;
+    if (v->offset % size)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: offset of %s: wanted a multiple of %u bytes, found %llu", b->op,
-                          name, p->size, (unsigned long long)v->offset);
+                          name, size, (unsigned long long)v->offset);
     uint64_t last = 0; /* element index of the last element, from the first */
     bool overflow = false;
     for (uint32_t d = 0; d < 4; d++) {
@@ -89,13 +91,21 @@ static rhumb_result place(rhumb_binder *b, uint32_t id)
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                               "%s: stride[3] of %s: wanted 1, found %lld", b->op, name,
                               (long long)v->stride[d]);
+        if (d < 3 && v->stride[d] % elements)
+            return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
+                              "%s: stride[%u] of %s: wanted a multiple of %u, as %s is in blocks, "
+                              "found %lld",
+                              b->op, d, name, elements, rhumb_dtype_name(v->dtype),
+                              (long long)v->stride[d]);
         p->stride[d] = (uint64_t)v->stride[d];
         overflow |= !add(&last, v->shape[d] - 1, p->stride[d]);
     }
     p->first = v->offset;
     p->end = v->offset;
     /* What no device has is refused here, so that later sums and differences fit an int64. */
-    overflow |= last == UINT64_MAX || !add(&p->end, last + 1, p->size) || p->end > UINT64_MAX / 8;
+    overflow |= last == UINT64_MAX ||
+                !add(&p->end, last / elements + 1, rhumb_dtype_size(v->dtype)) ||
+                p->end > UINT64_MAX / 8;
     uint64_t words_end = (p->end + 3) & ~3ull;
     if (overflow || words_end > v->buffer_size)
         return rhumb_fail(
@@ -285,10 +295,14 @@ static rhumb_result fill_slots(rhumb_binder *b, rhumb_bindings *bindings)
             for (uint32_t d = 0; d < 3; d++)
                 bindings->block.view[id][d] = (uint32_t)v->stride[d];
             if (v->view->address) {
-                bindings->block.address[id][0] = (uint32_t)(v->view->address + first);
-                bindings->block.address[id][1] = (uint32_t)((v->view->address + first) >> 32);
+                bindings->block.place[id][0] = (uint32_t)(v->view->address + first);
+                bindings->block.place[id][1] = (uint32_t)((v->view->address + first) >> 32);
             }
-            bindings->block.view[id][3] = (uint32_t)((v->first - first) / v->size);
+            bindings->block.place[id][2] = (uint32_t)v->view->shape[0];
+            bindings->block.place[id][3] = (uint32_t)v->view->shape[2];
+            bool blocks = rhumb_dtype_elements(v->view->dtype) > 1;
+            bindings->block.view[id][3] =
+                (uint32_t)((v->first - first) / (blocks ? 1 : rhumb_dtype_size(v->view->dtype)));
         }
     }
     /* What ROTATE writes in place */
@@ -302,11 +316,12 @@ static rhumb_result fill_slots(rhumb_binder *b, rhumb_bindings *bindings)
 }
 
 /* Every row of the views that the fast form reads or writes as vectors starts at a multiple of four
- * elements of its descriptor. */
+ * elements of its descriptor. Rows in blocks of elements always do. */
 static bool rows_aligned(const rhumb_binder *b, const rhumb_bindings *bindings)
 {
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++)
-        if (b->present & b->plan->operation->vectors & BIT(id))
+        if ((b->present & b->plan->operation->vectors & BIT(id)) &&
+            rhumb_dtype_elements(b->placed[id].view->dtype) == 1)
             for (uint32_t d = 0; d < 4; d++)
                 if (bindings->block.view[id][d] % 4)
                     return false;

@@ -138,7 +138,10 @@ typedef struct rhumb_view_rule {
 } rhumb_view_rule;
 extern const rhumb_view_rule rhumb_view_rules[RHUMB_VIEW_COUNT];
 const char *rhumb_dtype_name(rhumb_dtype dtype);
+/* Bytes of an element; of q8_0, of a block of elements. */
 uint32_t rhumb_dtype_size(rhumb_dtype dtype);
+uint32_t rhumb_dtype_elements(rhumb_dtype dtype); /* that those bytes hold: 1, or a block's */
+uint64_t rhumb_bytes_of(rhumb_dtype dtype, uint64_t elements); /* in whole blocks */
 
 /* ---- Schemes: runtime/scheme/ */
 
@@ -373,6 +376,7 @@ typedef struct rhumb_resolved {
     rhumb_rotary rotary;
     bool has_terms;
     rhumb_terms terms;
+    uint32_t layout; /* ATTENTION: LAYOUT_* */
     bool has_encoding;
     rhumb_encoding encoding;
     rhumb_resampling resampling; /* RESIZE */
@@ -410,7 +414,6 @@ bool rhumb_has_shuffles(const rhumb_limits *limits);
 /* A view after its own checks: dimensions of size 1 have stride 0. */
 typedef struct rhumb_placed {
     const rhumb_view *view;
-    uint32_t size;      /* bytes of an element */
     uint64_t stride[4]; /* elements */
     uint64_t first;     /* bytes from the start of the buffer */
     uint64_t end;       /* one past the last byte; at most 2^61 */

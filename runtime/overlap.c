@@ -10,14 +10,19 @@ struct rows {
     uint64_t b_count[3];
 };
 
+static uint64_t stride_of(const rhumb_placed *v, uint32_t d)
+{
+    return rhumb_bytes_of(v->view->dtype, v->stride[d]);
+}
+
 /* Bytes of a run: a row, or with `folded` all the rows that lie behind each other without a gap,
  * whose dimensions are then marked there. */
 static uint64_t width_of(const rhumb_placed *v, bool folded[3])
 {
-    uint64_t width = v->view->shape[3] * v->size;
+    uint64_t width = rhumb_bytes_of(v->view->dtype, v->view->shape[3]);
     for (uint32_t n = 0; folded && n < 9; n++) { /* in any order of the three */
         uint32_t d = n % 3;
-        if (folded[d] || v->view->shape[d] == 1 || v->stride[d] * v->size != width)
+        if (folded[d] || v->view->shape[d] == 1 || stride_of(v, d) != width)
             continue;
         folded[d] = true;
         width *= v->view->shape[d];
@@ -38,8 +43,8 @@ static bool share_strides(const rhumb_placed *a, const rhumb_placed *b, bool fol
         bool in_b = b->view->shape[d] > 1 && !b_folded[d];
         if (!in_a && !in_b)
             continue;
-        uint64_t stride = in_a ? a->stride[d] * a->size : b->stride[d] * b->size;
-        if (in_a && in_b && stride != b->stride[d] * b->size)
+        uint64_t stride = stride_of(in_a ? a : b, d);
+        if (in_a && in_b && stride != stride_of(b, d))
             return false;
         uint32_t at = rows->count++;
         for (; at > 0 && rows->stride[at - 1] < stride; at--) {

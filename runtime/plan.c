@@ -85,12 +85,17 @@ static rhumb_result check_views(const rhumb_context *context, const rhumb_operat
         bool integer = rhumb_view_rules[id].integer;
         if (!(i->views & BIT(id)))
             continue;
-        if (integer ? i->dtype[id] != RHUMB_I32 : (uint32_t)i->dtype[id] > RHUMB_BF16)
+        bool quantised = o->quantised & BIT(id);
+        if (integer ? i->dtype[id] != RHUMB_I32
+                    : (uint32_t)i->dtype[id] > RHUMB_BF16 &&
+                          !(quantised && i->dtype[id] == RHUMB_Q8_0))
             return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                               "%s: dtype of %s: wanted %s, found %s (%d)", op,
                               rhumb_rule_of(o, id)->name,
-                              integer ? "i32" : "f32, f16 or bf16", rhumb_dtype_name(i->dtype[id]),
-                              (int)i->dtype[id]);
+                              integer     ? "i32"
+                              : quantised ? "f32, f16, bf16 or q8_0"
+                                          : "f32, f16 or bf16",
+                              rhumb_dtype_name(i->dtype[id]), (int)i->dtype[id]);
     }
     return RHUMB_OK;
 }

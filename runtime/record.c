@@ -27,7 +27,7 @@ rhumb_result rhumb_check_lengths(const rhumb_bindings *bindings, const rhumb_dis
                                  bool has_keys, struct rhumb_push *push)
 {
     const rhumb_plan_info *i = &bindings->plan->resolved.info;
-    bool on_device = i->views & BIT(RHUMB_VIEW_LENGTHS);
+    bool on_device = rhumb_lengths_on_device(&bindings->plan->resolved);
     push->max_q_length = (int32_t)rhumb_min_u32(bindings->q_length, i->max_q_length);
     push->max_k_length = (int32_t)rhumb_min_u32(bindings->k_length, i->max_k_length);
     int32_t q = d->q_length, k = d->k_length;

@@ -22,6 +22,7 @@ void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_ke
                              (r->rotary.has_growth ? ROTARY_GROWTH : 0) |
                              (r->rotary.has_learned ? ROTARY_LEARNED : 0);
     key->spec[SPEC_TERMS] = r->terms.mask;
+    key->spec[SPEC_LAYOUT] = r->layout;
     for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
         bool present = r->info.views & BIT(id);
         key->spec[SPEC_SLOT + id] = present ? r->properties.slot[id] : 0;
@@ -128,9 +129,21 @@ static uint32_t widest_chunk(uint32_t dim, uint32_t most)
 #define TILE_VALUE_CHUNK 128
 #define TILE_MAX_DIM 256 /* more channels of the output than a lane has registers for */
 
+/* Forms that do not look rows up by lib/place.glsl yet. */
+static bool layout_fits(const rhumb_resolved *r, char *why, size_t size)
+{
+    if (r->layout == LAYOUT_CONTIGUOUS)
+        return true;
+    snprintf(why, size, "wanted contiguous views, found %s",
+             r->layout == LAYOUT_PAGED ? "BLOCK_TABLE" : "Q_STARTS and K_STARTS");
+    return false;
+}
+
 static bool tile_shape_fits(const rhumb_resolved *r, char *why, size_t size)
 {
     const rhumb_plan_info *i = &r->info;
+    if (!layout_fits(r, why, size))
+        return false;
     if (i->head_dim % 16 || i->value_dim % 16 || i->head_dim > TILE_MAX_DIM ||
         i->value_dim > TILE_MAX_DIM) {
         snprintf(why, size,
@@ -216,7 +229,7 @@ static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r,
 {
     const rhumb_plan_info *i = &r->info;
     uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * i->max_q_length;
-    if (!plain_only(r, why, size))
+    if (!plain_only(r, why, size) || !layout_fits(r, why, size))
         return false;
     if (i->head_dim > TILE_MAX_DIM || i->value_dim > TILE_MAX_DIM || i->head_dim % 16 ||
         i->value_dim % 16) {
@@ -356,6 +369,8 @@ static bool broadcast_fits(const rhumb_context *context, const rhumb_resolved *r
         snprintf(why, size,
                  "wanted head_dim and value_dim in multiples of 8 up to %d, found %u and %u",
                  TILE_MAX_DIM, i->head_dim, i->value_dim);
+    else if (!layout_fits(r, why, size))
+        return false;
     else if (r->has_rotary)
         snprintf(why, size, "wanted Q that is rotated already, found rotation inside");
     else if ((r->terms.mask & ~known) || (i->views & around) ||

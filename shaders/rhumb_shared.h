@@ -64,10 +64,16 @@
 #define VIEW_Y VIEW_O
 #define VIEW_COLUMN_TABLE VIEW_KEY_TABLE
 #define VIEW_VALID VIEW_SEGMENTS_K
+#define VIEW_BLOCK_TABLE VIEW_SLOTS /* attention */
+#define VIEW_Q_STARTS VIEW_SEGMENTS_Q
+#define VIEW_K_STARTS VIEW_SEGMENTS_K
 #define DTYPE_F32 0
 #define DTYPE_F16 1
 #define DTYPE_BF16 2
 #define DTYPE_I32 3
+#define DTYPE_Q8_0 4
+#define Q8_ELEMENTS 32 /* of a block: a float16 scale, then a signed byte each */
+#define Q8_BYTES 34
 #define PAIRING_INTERLEAVED 0
 #define PAIRING_HALF 1
 #define PAIRING_INTERLEAVED_TO_HALF 2 /* read interleaved, written half: ROTATE only */
@@ -114,6 +120,9 @@
 #define APPEND_POSITION 1
 #define APPEND_RING 2
 #define APPEND_SLOTS 3
+#define LAYOUT_CONTIGUOUS 0 /* attention: where rows and keys lie */
+#define LAYOUT_PAGED 1      /* keys in blocks of a pool, by BLOCK_TABLE */
+#define LAYOUT_PACKED 2     /* sequences one behind the other, by Q_STARTS and K_STARTS */
 #define MASK_ORDER_INDEX 1
 #define MASK_ORDER_POSITION 2
 
@@ -143,6 +152,7 @@
 #define SPEC_APPEND 14     /* rotate: APPEND_* */
 #define SPEC_RESIZE 15     /* resize: RESIZE_* */
 #define SPEC_ENCODING 16   /* encode: ENCODE_* */
+#define SPEC_LAYOUT 17     /* attention: LAYOUT_* */
 #define SPEC_SLOT 32       /* + view id: descriptor slot */
 #define SPEC_DTYPE 64      /* + view id: dtype */
 #define SPEC_COUNT 96
@@ -332,10 +342,12 @@ struct rhumb_constants_block {
 };
 
 /* Where the views lie; uniform buffer. Per view id: strides of B, H, L and the first element, all
- * in elements of the view's dtype from the start of its descriptor. The stride of D is 1. */
+ * in elements of the view's dtype from the start of its descriptor; of q8_0 the first block, in
+ * bytes. The stride of D is 1. */
 struct rhumb_bindings_block {
     RHUMB_UVEC4(view, 32);
-    RHUMB_UVEC4(address, 32); /* {low, high, 0, 0} of the element that .w of the view counts from */
+    RHUMB_UVEC4(place, 32); /* {low, high} address of what .w of the view counts from, sizes of B
+                               and L */
 };
 
 #endif /* RHUMB_SHARED_H */

@@ -122,6 +122,7 @@ typedef struct harness_tensor {
     uint64_t count;
 } harness_tensor;
 
+/* Q8_0: d, pads and offset are multiples of 32. */
 void harness_make_tensor(harness_tensor *t, rhumb_dtype dtype, uint64_t b, uint64_t h, uint64_t l,
                          uint64_t d, harness_layout layout);
 void harness_free_tensor(harness_tensor *t);

@@ -76,15 +76,26 @@ double harness_normal(harness_random *r)
     return sum;
 }
 
+#define Q8_ELEMENTS 32u
+#define Q8_BYTES 34u
+
 uint64_t harness_dtype_size(rhumb_dtype dtype)
 {
+    if (dtype == RHUMB_Q8_0) {
+        return Q8_BYTES;
+    }
     return dtype == RHUMB_F16 || dtype == RHUMB_BF16 ? 2 : 4;
 }
 
 const char *harness_dtype_name(rhumb_dtype dtype)
 {
-    static const char *const names[] = {"f32", "f16", "bf16", "i32"};
-    return (unsigned)dtype < 4 ? names[dtype] : "?";
+    static const char *const names[] = {"f32", "f16", "bf16", "i32", "q8_0"};
+    return (unsigned)dtype < 5 ? names[dtype] : "?";
+}
+
+static uint64_t bytes_of(rhumb_dtype dtype, uint64_t elements)
+{
+    return elements / (dtype == RHUMB_Q8_0 ? Q8_ELEMENTS : 1) * harness_dtype_size(dtype);
 }
 
 void harness_make_tensor(harness_tensor *t, rhumb_dtype dtype, uint64_t b, uint64_t h, uint64_t l,
@@ -102,11 +113,11 @@ void harness_make_tensor(harness_tensor *t, rhumb_dtype dtype, uint64_t b, uint6
     t->stride[1] = (int64_t)(layout.by_rows ? row : l * row);
     t->stride[2] = (int64_t)(layout.by_rows ? h * row : row);
     t->stride[3] = 1;
-    t->offset = layout.offset * harness_dtype_size(dtype);
+    t->offset = bytes_of(dtype, layout.offset);
     t->count = b * h * l * d;
     /* the pads are between rows, none is behind the last */
     last = b * h * l * row - layout.row_pad;
-    t->bytes = (t->offset + last * harness_dtype_size(dtype) + 3) / 4 * 4;
+    t->bytes = (t->offset + bytes_of(dtype, last) + 3) / 4 * 4;
     t->memory = harness_alloc(t->bytes, 1);
     t->values = harness_alloc(t->count, sizeof *t->values);
     gpu_fill_canary(t->memory, 0, t->bytes);
@@ -132,6 +143,9 @@ uint64_t harness_byte(const harness_tensor *t, uint64_t index)
     uint64_t b = index / t->shape[3] / t->shape[2] / t->shape[1];
     uint64_t element = b * (uint64_t)t->stride[0] + h * (uint64_t)t->stride[1] +
                        l * (uint64_t)t->stride[2] + d;
+    if (t->dtype == RHUMB_Q8_0) {
+        return t->offset + bytes_of(t->dtype, element) + 2 + element % Q8_ELEMENTS;
+    }
     return t->offset + element * harness_dtype_size(t->dtype);
 }
 
@@ -180,16 +194,50 @@ static double load_one(rhumb_dtype dtype, const uint8_t *at)
     }
 }
 
+/* The scale is that of the block's largest value. A block with a value that is not finite has no
+ * other. */
+static void store_block(double *values, uint8_t *at)
+{
+    double largest = 0.0;
+    double scale = 0.0;
+    double other = 0.0;
+    for (uint32_t i = 0; i < Q8_ELEMENTS; i++) {
+        largest = fmax(largest, fabs(values[i]));
+        other = isfinite(values[i]) ? other : values[i];
+    }
+    scale = store_one(RHUMB_F16, isfinite(other) ? largest / 127.0 : other, at);
+    for (uint32_t i = 0; i < Q8_ELEMENTS; i++) {
+        double x = scale > 0.0 && isfinite(scale) ? rint(values[i] / scale) : 1.0;
+        x = fmin(fmax(x, -127.0), 127.0);
+        at[2 + i] = (uint8_t)(int8_t)x;
+        values[i] = scale * x;
+    }
+}
+
+static void load_block(double *values, const uint8_t *at)
+{
+    double scale = load_one(RHUMB_F16, at);
+    for (uint32_t i = 0; i < Q8_ELEMENTS; i++) {
+        values[i] = scale * (double)(int8_t)at[2 + i];
+    }
+}
+
 void harness_store(harness_tensor *t)
 {
-    for (uint64_t i = 0; i < t->count; i++) {
+    for (uint64_t i = 0; t->dtype == RHUMB_Q8_0 && i < t->count; i += Q8_ELEMENTS) {
+        store_block(t->values + i, t->memory + harness_byte(t, i) - 2);
+    }
+    for (uint64_t i = 0; t->dtype != RHUMB_Q8_0 && i < t->count; i++) {
         t->values[i] = store_one(t->dtype, t->values[i], t->memory + harness_byte(t, i));
     }
 }
 
 void harness_load(harness_tensor *t)
 {
-    for (uint64_t i = 0; i < t->count; i++) {
+    for (uint64_t i = 0; t->dtype == RHUMB_Q8_0 && i < t->count; i += Q8_ELEMENTS) {
+        load_block(t->values + i, t->memory + harness_byte(t, i) - 2);
+    }
+    for (uint64_t i = 0; t->dtype != RHUMB_Q8_0 && i < t->count; i++) {
         t->values[i] = load_one(t->dtype, t->memory + harness_byte(t, i));
     }
 }

@@ -54,6 +54,8 @@ uint64_t gpu_tensor_bytes(const gpu_tensor *tensor)
         if (tensor->stride[i] > 0)
             last += (tensor->shape[i] - 1) * (uint64_t)tensor->stride[i];
     }
+    if (tensor->dtype == RHUMB_Q8_0)
+        return (tensor->offset + (last / 32 + 1) * 34 + 3) / 4 * 4;
     return (tensor->offset + (last + 1) * dtype_bytes(tensor->dtype) + 3) / 4 * 4;
 }
 

@@ -341,6 +341,11 @@ typedef enum rhumb_dtype {
     RHUMB_F16 = 1,
     RHUMB_BF16 = 2,
     RHUMB_I32 = 3,
+    /* K and V of ATTENTION only: 32 elements in 34 bytes, a float16 scale (little-endian), then a
+     * signed byte each; x = scale * byte. As GGUF files have it. head_dim of K and value_dim of V
+     * are multiples of 32, so that rows are whole blocks. Strides count elements and are multiples
+     * of 32; the view's offset is an even number of bytes. */
+    RHUMB_Q8_0 = 4,
 } rhumb_dtype;
 
 /* What a tensor is to its operation. Shapes in brackets; L is Lq or Lk. Integer views are I32.
@@ -363,9 +368,10 @@ typedef enum rhumb_view_id {
                                    commands run, so that a command buffer recorded once can be
                                    replayed while the context grows */
     RHUMB_VIEW_STATUS = 9,      /* [1]: how many lengths of LENGTHS were clamped to the plan's or the
-                                   views' maxima, how many rows of K lay outside the cache, and rows
-                                   or positions outside a table, is added (atomically). Zeroed by
-                                   the host */
+                                   views' maxima, how many rows of K lay outside the cache, rows
+                                   or positions outside a table, and entries of BLOCK_TABLE or
+                                   starts that were clamped, is added (atomically). Zeroed by the
+                                   host */
     RHUMB_VIEW_V_OUT = 10,      /* ROTATE: copy of V, as K_OUT; [B, kv_heads, L, value_dim]. V and
                                    V_OUT come together, and beside K */
     RHUMB_VIEW_SLOTS = 11,      /* ROTATE: [B, L] or [L], row of K_OUT and V_OUT for each row of K;
@@ -409,6 +415,13 @@ typedef enum rhumb_view_id {
     RHUMB_VIEW_POSITIONS = RHUMB_VIEW_POSITIONS_Q,     /* ENCODE */
     RHUMB_VIEW_COLUMN_TABLE = RHUMB_VIEW_KEY_TABLE,    /* ENCODE: [columns, channels] */
     RHUMB_VIEW_VALID = RHUMB_VIEW_SEGMENTS_K,          /* ENCODE: [B, H, W], 1 = valid pixel */
+    /* And in ATTENTION: see there. */
+    RHUMB_VIEW_BLOCK_TABLE = RHUMB_VIEW_SLOTS,     /* [B, blocks]: block of the pool that has the
+                                                      next rows of K and V */
+    RHUMB_VIEW_Q_STARTS = RHUMB_VIEW_SEGMENTS_Q,   /* [n + 1], without a term of segments: where the
+                                                      rows of each sequence begin, then where all
+                                                      end */
+    RHUMB_VIEW_K_STARTS = RHUMB_VIEW_SEGMENTS_K,   /* [n + 1]: its keys */
 } rhumb_view_id;
 
 #define RHUMB_MAX_VIEWS 32 /* ids below this fit the masks and arrays of a plan */
@@ -421,10 +434,10 @@ typedef enum rhumb_view_id {
      RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENTS_K))
 
 /* One tensor in a VkBuffer. Lower ranks are right-aligned with leading 1s: [L] is {1, 1, 1, L}.
- * The offset is a multiple of the dtype's size, any multiple. Every element lies inside the buffer,
- * and so does the whole 4-byte word that holds it. Elements between rows are never touched. A
- * written view does not overlap itself, and shares no 4-byte word with a view that is read unless
- * it is that view: ENCODE's Y may be its X. */
+ * The offset is a multiple of the dtype's size (Q8_0: of 2), any multiple. Every element lies
+ * inside the buffer, and so does the whole 4-byte word that holds it. Elements between rows are
+ * never touched. A written view does not overlap itself, and shares no 4-byte word with a view that
+ * is read unless it is that view: ENCODE's Y may be its X. */
 typedef struct rhumb_view {
     RHUMB_HEADER;
     rhumb_view_id id;
@@ -484,13 +497,35 @@ typedef enum rhumb_op {
      * other purposes than ROTATE, nor with dispatch.inverse: UNSUPPORTED. */
     RHUMB_OP_ROTATE = 1,
     /* O = softmax(scale * Q K^T, masked) V, with no buffer of size Lq x Lk unless UNFUSED. Views: Q, K, V, O;
-     * optional POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS. With plan_info.rotary Q is rotated when
+     * optional POSITIONS_Q, POSITIONS_K, LENGTHS, STATUS, SINKS, LSE, BLOCK_TABLE, Q_STARTS and
+     * K_STARTS. With plan_info.rotary Q is rotated when
      * it is loaded; K has been rotated when it was written. Accumulates in float32. With
      * plan_info.scheme its terms join the logits and, with VALUE_TABLE, the values:
      *   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment])
      *       + b[rho],    O = sum P (v + V[rho]),    rho a row made from delta = pos_k - pos_q
      * delta goes by the position views where both are there, else by the indices a + q_offset and
-     * j. */
+     * j.
+     *
+     * Paged keys: with BLOCK_TABLE {1, 1, B, n} K and V are pools of blocks, [blocks, kv_heads,
+     * rows, head_dim] and likewise with value_dim: key j of batch entry b is row j % rows of block
+     * BLOCK_TABLE[b, j / rows], any rows from 1. Lk is n * rows, or the plan's max_k_length if that
+     * is less; positions, masks, windows and distances go by j as ever. Entries of the table that
+     * lie beyond a batch entry's keys are not read, and blocks that no entry names may hold
+     * anything. An entry outside the pool stands for the pool's last block, and is counted in
+     * STATUS, once a record.
+     *
+     * Packed sequences: with Q_STARTS and K_STARTS {1, 1, 1, n + 1} the tensors are [1, heads, rows
+     * of all, head_dim] and so on, LSE is {1, 1, heads, rows of all}, ROW_SCALE likewise, and
+     * POSITIONS_Q and POSITIONS_K are [rows of all] and [keys of all]; B of a record is n. Sequence
+     * s has rows Q_STARTS[s] up to, not including, Q_STARTS[s + 1] and keys K_STARTS[s] up to
+     * K_STARTS[s + 1], none or some; it is computed as a batch entry of that length, also where
+     * q_offset is unset (bottom-right). q_length and k_length of the dispatch stay unset; the
+     * plan's max_q_length and max_k_length bound one sequence. Starts that fall or leave the
+     * tensors, and sequences that are longer than that, are cut and counted in STATUS; rows that
+     * two sequences claim hold the result of either. Rows of no sequence stay as they are. Not with
+     * LENGTHS, MASK, BLOCK_TABLE, a scheme's segments or its windows: UNSUPPORTED.
+     *
+     * K and V may be Q8_0. */
     RHUMB_OP_ATTENTION = 2,
     /* Y = x_scale X + pe_scale PE, or pe_scale PE alone without X, by an absolute scheme. Views: Y,
      * optional X, and those of the scheme's block. Y [B, 1, L, D], over a grid also [B, D, H, W]; X

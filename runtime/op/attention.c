@@ -7,6 +7,7 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 {
     RHUMB_TRY(rhumb_resolve_plan_rotary(context, "attention", r));
     RHUMB_TRY(rhumb_resolve_plan_terms(context, r));
+    RHUMB_TRY(rhumb_resolve_layout(context, r));
     RHUMB_TRY(rhumb_check_logit_views(context, "attention", r));
     rhumb_fill_scale(r);
     if ((r->info.views & BIT(RHUMB_VIEW_LSE)) && r->info.dtype[RHUMB_VIEW_LSE] != RHUMB_F32)
@@ -23,11 +24,11 @@ static void count_cost(rhumb_resolved *r)
     p->flops = rhumb_saturated_product((uint64_t)i->max_q_length * i->max_k_length,
                                        2 * (uint64_t)i->heads * (i->head_dim + i->value_dim));
     p->bytes = (uint64_t)i->heads * i->max_q_length *
-                   ((uint64_t)i->head_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_Q]) +
-                    (uint64_t)i->value_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_O])) +
+                   (rhumb_bytes_of(i->dtype[RHUMB_VIEW_Q], i->head_dim) +
+                    rhumb_bytes_of(i->dtype[RHUMB_VIEW_O], i->value_dim)) +
                (uint64_t)i->kv_heads * i->max_k_length *
-                   (i->head_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_K]) +
-                    i->value_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_V]));
+                   (rhumb_bytes_of(i->dtype[RHUMB_VIEW_K], i->head_dim) +
+                    rhumb_bytes_of(i->dtype[RHUMB_VIEW_V], i->value_dim));
 }
 
 static uint32_t written(const rhumb_plan_info *i)
@@ -50,25 +51,13 @@ static uint32_t shared_slot(uint32_t id)
     }
 }
 
-static rhumb_result check_tensor(const rhumb_binder *b, uint32_t id, const rhumb_bindings *bindings)
-{
-    const rhumb_plan_info *i = &b->plan->resolved.info;
-    bool of_keys = id == RHUMB_VIEW_K || id == RHUMB_VIEW_V;
-    bool of_values = id == RHUMB_VIEW_V || id == RHUMB_VIEW_O;
-    RHUMB_TRY(rhumb_want(b, id, 0, "B", bindings->batch));
-    RHUMB_TRY(
-        rhumb_want(b, id, 1, of_keys ? "kv_heads" : "heads", of_keys ? i->kv_heads : i->heads));
-    RHUMB_TRY(rhumb_want(b, id, 2, of_keys ? "Lk" : "Lq",
-                         of_keys ? bindings->k_length : bindings->q_length));
-    return rhumb_want(b, id, 3, of_values ? "value_dim" : "head_dim",
-                      of_values ? i->value_dim : i->head_dim);
-}
-
 static rhumb_result check_row_views(const rhumb_binder *b, const rhumb_bindings *bindings)
 {
     const uint32_t heads = b->plan->resolved.info.heads;
     const uint64_t sinks[4] = {1, 1, 1, heads};
-    const uint64_t lse[4] = {1, bindings->batch, heads, bindings->q_length};
+    const uint64_t lse[4] = {1,
+                             b->plan->resolved.layout == LAYOUT_PACKED ? 1 : bindings->batch,
+                             heads, bindings->q_length};
     if (b->present & BIT(RHUMB_VIEW_SINKS))
         RHUMB_TRY(rhumb_want_shape(b, RHUMB_VIEW_SINKS, sinks));
     return b->present & BIT(RHUMB_VIEW_LSE) ? rhumb_want_shape(b, RHUMB_VIEW_LSE, lse) : RHUMB_OK;
@@ -76,9 +65,7 @@ static rhumb_result check_row_views(const rhumb_binder *b, const rhumb_bindings 
 
 static rhumb_result check_shapes(const rhumb_binder *b, rhumb_bindings *bindings)
 {
-    RHUMB_TRY(rhumb_take_sizes(b, RHUMB_VIEW_Q, RHUMB_VIEW_K, bindings));
-    for (uint32_t id = RHUMB_VIEW_Q; id <= RHUMB_VIEW_O; id++)
-        RHUMB_TRY(check_tensor(b, id, bindings));
+    RHUMB_TRY(rhumb_take_tensors(b, bindings));
     RHUMB_TRY(rhumb_check_window_rows(b, bindings));
     RHUMB_TRY(rhumb_check_logit_positions(b, bindings));
     RHUMB_TRY(rhumb_check_tables(b, bindings));
@@ -120,6 +107,7 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
 {
     const rhumb_plan_info *i = &bindings->plan->resolved.info;
     struct rhumb_push push = {.batch = bindings->batch, .flags = d->causal ? FLAG_CAUSAL : 0};
+    RHUMB_TRY(rhumb_check_packed_lengths(bindings, d));
     RHUMB_TRY(rhumb_check_lengths(bindings, d, true, &push));
     RHUMB_TRY(rhumb_check_query_offset(bindings, d, &push));
     RHUMB_TRY(rhumb_check_flag(bindings, "causal", d->causal));
@@ -147,13 +135,21 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
     return RHUMB_OK;
 }
 
+static const rhumb_view_rule rules[RHUMB_VIEW_COUNT] = {
+    [RHUMB_VIEW_BLOCK_TABLE] = {"BLOCK_TABLE", true, "[B, blocks]"},
+    [RHUMB_VIEW_SEGMENTS_Q] = {"SEGMENTS_Q or Q_STARTS", true, "[B, Lq] or [n + 1]"},
+    [RHUMB_VIEW_SEGMENTS_K] = {"SEGMENTS_K or K_STARTS", true, "[B, Lk] or [n + 1]"},
+};
+
 const rhumb_operation rhumb_op_attention = {
     .op = RHUMB_OP_ATTENTION,
     .name = "attention",
     .required =
         BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_O),
     .optional = RHUMB_POSITION_VIEWS | RHUMB_TERM_VIEWS | BIT(RHUMB_VIEW_MASK) |
-                BIT(RHUMB_VIEW_WORKSPACE) | BIT(RHUMB_VIEW_SINKS) | BIT(RHUMB_VIEW_LSE),
+                BIT(RHUMB_VIEW_WORKSPACE) | BIT(RHUMB_VIEW_SINKS) | BIT(RHUMB_VIEW_LSE) |
+                BIT(RHUMB_VIEW_BLOCK_TABLE),
+    .quantised = BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V),
     .vectors = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_O) |
                RHUMB_VECTOR_TABLES,
     .max_head_dim = RHUMB_MAX_HEAD_DIM,
@@ -161,6 +157,7 @@ const rhumb_operation rhumb_op_attention = {
     .choose = rhumb_choose_attention,
     .count_cost = count_cost,
     .written = written,
+    .rules = rules,
     .shared_slot = shared_slot,
     .check_shapes = check_shapes,
     .record = record,

@@ -6,6 +6,8 @@ rhumb_result rhumb_check_logit_views(const rhumb_context *context, const char *o
 {
     const uint32_t row_scale = BIT(RHUMB_VIEW_ROW_SCALE);
     uint32_t tables = r->info.views & RHUMB_TERM_VIEWS & ~row_scale;
+    if (r->info.op == RHUMB_OP_ATTENTION) /* Q_STARTS and K_STARTS */
+        tables &= ~(BIT(RHUMB_VIEW_SEGMENTS_Q) | BIT(RHUMB_VIEW_SEGMENTS_K));
     const uint32_t unused = BIT(RHUMB_VIEW_LENGTHS) | BIT(RHUMB_VIEW_POSITIONS_Q) |
                             BIT(RHUMB_VIEW_POSITIONS_K) |
                             (r->terms.grid[0] ? BIT(RHUMB_VIEW_MASK) : 0);
@@ -54,13 +56,13 @@ rhumb_result rhumb_check_mask(const rhumb_binder *b, rhumb_bindings *bindings)
 rhumb_result rhumb_check_logit_positions(const rhumb_binder *b, const rhumb_bindings *bindings)
 {
     const rhumb_resolved *r = &b->plan->resolved;
+    uint32_t batch = r->layout == LAYOUT_PACKED ? 1 : bindings->batch;
     if (b->present & BIT(RHUMB_VIEW_POSITIONS_Q))
         RHUMB_TRY(rhumb_check_positions(b, RHUMB_VIEW_POSITIONS_Q,
-                                        r->has_rotary ? r->rotary.axes : 1, bindings->batch,
+                                        r->has_rotary ? r->rotary.axes : 1, batch,
                                         bindings->q_length));
     if (b->present & BIT(RHUMB_VIEW_POSITIONS_K))
-        RHUMB_TRY(rhumb_check_positions(b, RHUMB_VIEW_POSITIONS_K, 1, bindings->batch,
-                                        bindings->k_length));
+        RHUMB_TRY(rhumb_check_positions(b, RHUMB_VIEW_POSITIONS_K, 1, batch, bindings->k_length));
     return RHUMB_OK;
 }
 
@@ -73,7 +75,7 @@ rhumb_result rhumb_check_query_offset(const rhumb_bindings *bindings, const rhum
 {
     const rhumb_resolved *r = &bindings->plan->resolved;
     bool is_position = r->has_rotary && !(r->info.views & BIT(RHUMB_VIEW_POSITIONS_Q));
-    bool on_device = r->info.views & BIT(RHUMB_VIEW_LENGTHS);
+    bool on_device = rhumb_lengths_on_device(r);
     push->q_offset = d->q_offset;
     if (d->q_offset == RHUMB_UNSET && (on_device || !is_position))
         return RHUMB_OK;

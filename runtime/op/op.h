@@ -25,6 +25,7 @@ typedef struct rhumb_operation {
     uint32_t one_of;   /* at least one of these */
     uint32_t optional;
     uint32_t vectors;  /* views whose rows must start at multiples of 4 elements for the fast form */
+    uint32_t quantised; /* views that may be q8_0 */
     uint32_t max_head_dim;
     /* Parameters of its own, after sizes and views: r->info.rotary and r->info.scheme still point to
      * the caller's structs. */
@@ -133,6 +134,15 @@ rhumb_result rhumb_check_window_rows(const rhumb_binder *b, const rhumb_bindings
 /* There: nothing else than whole windows is asked for, and push's lengths become theirs. */
 rhumb_result rhumb_take_windows(const rhumb_bindings *bindings, const rhumb_dispatch *d,
                                 struct rhumb_push *push);
+
+/* layout.c */
+/* r->layout, after the terms; q8_0's sizes. */
+rhumb_result rhumb_resolve_layout(const rhumb_context *context, rhumb_resolved *r);
+/* Shapes of Q, K, V, O and of what places their rows; batch and lengths of the bindings. */
+rhumb_result rhumb_take_tensors(const rhumb_binder *b, rhumb_bindings *bindings);
+rhumb_result rhumb_check_packed_lengths(const rhumb_bindings *bindings, const rhumb_dispatch *d);
+/* Whether only the device knows the lengths of a batch entry. */
+bool rhumb_lengths_on_device(const rhumb_resolved *r);
 
 /* scores.c: kernels and work groups of the rows push->row_count of each batch entry. */
 void rhumb_set_scores(rhumb_resolved *r);

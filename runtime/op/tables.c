@@ -56,7 +56,8 @@ rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bin
     const extent one = {"exactly", 1, false};
     const extent rows = {"rows", b->plan->resolved.terms.rows, false};
     const extent heads = {"heads", b->plan->resolved.info.heads, false};
-    const extent batch = {"B or 1:", bindings->batch, true};
+    bool packed = b->plan->resolved.layout == LAYOUT_PACKED;
+    const extent batch = {"B or 1:", packed ? 1 : bindings->batch, true};
     const extent some = {"B", bindings->batch, false};
     const extent q = {"Lq", bindings->q_length, false};
     const extent k = {"Lk", bindings->k_length, false};
@@ -64,6 +65,8 @@ rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bin
     const extent segments_k[4] = {one, one, some, k};
     RHUMB_TRY(check_scalars(b, &one, &rows, &heads, &batch, &q));
     RHUMB_TRY(check_vectors(b, &one, &rows, &heads));
+    if (packed) /* Q_STARTS and K_STARTS */
+        return RHUMB_OK;
     RHUMB_TRY(check_shape(b, RHUMB_VIEW_SEGMENTS_Q, segments_q));
     return check_shape(b, RHUMB_VIEW_SEGMENTS_K, segments_k);
 }
@@ -71,13 +74,13 @@ rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bin
 rhumb_result rhumb_check_reach(const rhumb_bindings *bindings, const struct rhumb_push *push)
 {
     const rhumb_terms *t = &bindings->plan->resolved.terms;
-    const uint32_t on_device = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K) |
-                               BIT(RHUMB_VIEW_LENGTHS);
+    const uint32_t positions = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
     int64_t q = push->q_length, k = push->k_length;
     int64_t offset = push->q_offset == RHUMB_UNSET ? k - q : push->q_offset;
     int64_t past = offset + q - 1, future = k - 1 - offset;
     if (!bindings->plan->resolved.has_terms || !q || !k ||
-        (bindings->plan->resolved.info.views & on_device))
+        (bindings->plan->resolved.info.views & positions) ||
+        rhumb_lengths_on_device(&bindings->plan->resolved))
         return RHUMB_OK;
     if (past <= (int64_t)t->reach_past && future <= (int64_t)t->reach_future)
         return RHUMB_OK;

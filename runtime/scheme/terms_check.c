@@ -87,6 +87,8 @@ rhumb_result rhumb_take_term_views(const rhumb_context *context, const char *sch
     if (info->op == RHUMB_OP_BIAS)
         RHUMB_TRY(views_of_bias(context, scheme, terms, &views));
     uint32_t all = views.required | views.one_of | views.optional;
+    if (info->op == RHUMB_OP_ATTENTION) /* then Q_STARTS and K_STARTS, for any scheme */
+        all |= BIT(RHUMB_VIEW_SEGMENTS_Q) | BIT(RHUMB_VIEW_SEGMENTS_K);
     for (size_t i = 0; i < TERM_VIEWS; i++) {
         rhumb_view_id id = term_views[i].view;
         bool present = info->views & BIT(id);

@@ -110,8 +110,8 @@ void main()
     uint lane = gl_LocalInvocationID.x;
     Tile tile = tile_of_group(GENERIC_ROWS);
     entry = entry_of(tile.b);
-    len = entry_lengths(entry, lowest_offset(PAIRING),
-                        lane == 0u && tile.first == 0u && tile.kv_head == 0u);
+    len = entry_lengths(entry, lowest_offset(PAIRING), tile.first == 0u && tile.kv_head == 0u, lane,
+                        GENERIC_INVOCATIONS);
     uint row_count = uint(len.q) * heads_per_kv_head();
     [[unroll]] for (uint r = 0u; r < 4u; r++) {
         uint t = tile.first + r;

@@ -68,8 +68,8 @@ void main()
     uint rest = id / key_blocks / row_tiles;
     uint head = rest % constants.heads;
     entry = entry_of(rest / constants.heads);
-    len = entry_lengths(entry, lowest_offset(PAIRING),
-                        lane == 0u && first == 0u && first_key == 0u && head == 0u);
+    len = entry_lengths(entry, lowest_offset(PAIRING), first == 0u && first_key == 0u && head == 0u,
+                        lane, GENERIC_INVOCATIONS);
     row_h = uvec4(head);
     uint end = min(push.first_row + push.row_count, uint(len.q));
     [[unroll]] for (uint r = 0u; r < 4u; r++) {

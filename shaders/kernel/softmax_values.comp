@@ -116,7 +116,7 @@ void main()
     uint rest = id / push.row_count;
     head = rest % constants.heads;
     entry = entry_of(rest / constants.heads);
-    len = entry_lengths(entry, lowest_offset(PAIRING), false);
+    len = entry_lengths(entry, lowest_offset(PAIRING), false, lane, GENERIC_INVOCATIONS);
     bool exists = int(row) < len.q;
     // keeps control flow uniform up to the barriers below: nothing to do, nothing stored
     if (!exists)

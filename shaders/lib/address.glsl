@@ -12,16 +12,26 @@
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer FarPairs {
     uint64_t d[];
 };
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer FarWords {
+    uint d[];
+};
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer FarWrites { uint64_t d[]; };
 
 #define RHUMB_ADDRESS_VIEW(name, ID)                                                               \
     vec4 name##_far4(uint e)                                                                       \
     {                                                                                              \
-        FarPairs memory = FarPairs(bindings.address[ID].xy);                                       \
+        FarPairs memory = FarPairs(bindings.place[ID].xy);                                       \
         if (name##_dtype == DTYPE_F32) {                                                           \
             vec2 low = uintBitsToFloat(unpack32(memory.d[e >> 1]));                                \
             vec2 high = uintBitsToFloat(unpack32(memory.d[(e >> 1) + 1u]));                        \
             return vec4(low, high);                                                                \
+        }                                                                                          \
+        if (name##_dtype == DTYPE_Q8_0) {                                                          \
+            FarWords words = FarWords(bindings.place[ID].xy);                                      \
+            uint block = q8_block(bindings.view[ID].w, e);                                         \
+            uint at = block + 1u + (e % Q8_ELEMENTS) / 2u;                                         \
+            uint high = (at & 1u) != 0u ? words.d[(at >> 1) + 1u] : 0u;                            \
+            return q8_values(half_of(words.d[block >> 1], block), words.d[at >> 1], high, at);     \
         }                                                                                          \
         uvec2 w = unpack32(memory.d[e >> 2]);                                                                \
         return vec4(unpack2(name##_dtype, w.x), unpack2(name##_dtype, w.y));                       \
@@ -30,7 +40,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8) buffer FarWrites { 
 #define RHUMB_ADDRESS_STORE(name, ID)                                                              \
     void name##_far_store4(uint e, vec4 v)                                                         \
     {                                                                                              \
-        FarWrites memory = FarWrites(bindings.address[ID].xy);                                     \
+        FarWrites memory = FarWrites(bindings.place[ID].xy);                                     \
         if (name##_dtype == DTYPE_F32) {                                                           \
             memory.d[e >> 1] = pack64(floatBitsToUint(v.xy));                                            \
             memory.d[(e >> 1) + 1u] = pack64(floatBitsToUint(v.zw));                                       \

@@ -14,12 +14,12 @@ Entry entry_of(uint index)
     return Entry(index, index / n, index % n);
 }
 
-// `first`: see lengths_of.
-Lengths entry_lengths(Entry entry, int lowest, bool first)
+// `counts`, `lane`, `lanes`: see place_entry.
+Lengths entry_lengths(Entry entry, int lowest, bool counts, uint lane, uint lanes)
 {
     if (has_term(TERM_WINDOW))
         return Lengths(int(window_tokens()), int(window_tokens()), 0);
-    return lengths_of(entry.b, true, lowest, first);
+    return place_entry(entry.b, lowest, counts, lane, lanes);
 }
 
 // {index of B, index of L} of token a of Q and O, and of token j of K and V; .y is NO_PIXEL for

@@ -1,6 +1,8 @@
 // Buffer access. All storage views live in one descriptor array; which slot, dtype and place a view
 // has are specialisation constants and the bindings block. float32, float16 and bfloat16 are read
-// from and written to 32-bit words, so that no 16-bit feature is needed.
+// from and written to 32-bit words, so that no 16-bit feature is needed. Of q8_0 rows are whole
+// blocks: there e is counted from the view's first element, and four elements start at a multiple
+// of 4.
 //
 // RHUMB_READ_VIEW(name, ID) defines, for e an element index from the start of the descriptor:
 //   name_load(e)             one element as float
@@ -110,13 +112,34 @@ uint pack2(uint dtype, vec2 v)
     return pack1(dtype, v.x) | (pack1(dtype, v.y) << 16);
 }
 
+// q8_0: half words from the start of the descriptor to the block of element e, {scale, 32 bytes}.
+// `first`: bytes to the first block, which are even.
+uint q8_block(uint first, uint e)
+{
+    return (first >> 1) + (Q8_BYTES / 2u) * (e / Q8_ELEMENTS);
+}
+
+uint half_of(uint word, uint at)
+{
+    return (word >> ((at & 1u) * 16u)) & 0xffffu;
+}
+
+// Four signed bytes from half word `at` on, which begins in `low`, times the scale.
+vec4 q8_values(uint scale, uint low, uint high, uint at)
+{
+    int x = int((at & 1u) != 0u ? (low >> 16) | (high << 16) : low);
+    return unpackHalf2x16(scale).x * vec4(bitfieldExtract(x, 0, 8), bitfieldExtract(x, 8, 8),
+                                          bitfieldExtract(x, 16, 8), x >> 24);
+}
+
 #define RHUMB_VIEW_COMMON(name, ID)                                                                \
     layout(constant_id = SPEC_SLOT + ID) const uint name##_slot = 0u;                              \
     layout(constant_id = SPEC_DTYPE + ID) const uint name##_dtype = 0u;                            \
     uint name##_at(uint b, uint h, uint l)                                                         \
     {                                                                                              \
         uvec4 v = bindings.view[ID];                                                               \
-        return v.w + b * v.x + h * v.y + l * v.z;                                                  \
+        uint first = name##_dtype == DTYPE_Q8_0 ? 0u : v.w;                                        \
+        return first + b * v.x + h * v.y + l * v.z;                                                \
     }
 
 #define RHUMB_COUNT_VIEW(name, ID)                                                                 \
@@ -144,10 +167,24 @@ uint pack2(uint dtype, vec2 v)
             return read4[name##_slot].d[e >> 2];                                                   \
         return uvec4(read2[name##_slot].d[e >> 2], 0u, 0u);                                        \
     }                                                                                              \
+    uint name##_half(uint at)                                                                      \
+    {                                                                                              \
+        return half_of(read1[name##_slot].d[at >> 1], at);                                         \
+    }                                                                                              \
+    vec4 name##_q8(uint e)                                                                         \
+    {                                                                                              \
+        uint block = q8_block(bindings.view[ID].w, e);                                             \
+        uint at = block + 1u + (e % Q8_ELEMENTS) / 2u;                                             \
+        uint low = read1[name##_slot].d[at >> 1];                                                  \
+        uint high = (at & 1u) != 0u ? read1[name##_slot].d[(at >> 1) + 1u] : 0u;                   \
+        return q8_values(name##_half(block), low, high, at);                                       \
+    }                                                                                              \
     float name##_load(uint e)                                                                      \
     {                                                                                              \
         if (name##_dtype == DTYPE_F32)                                                             \
             return uintBitsToFloat(read1[name##_slot].d[e]);                                       \
+        if (name##_dtype == DTYPE_Q8_0)                                                            \
+            return name##_q8(e & ~3u)[e & 3u];                                                     \
         vec2 v = unpack2(name##_dtype, read1[name##_slot].d[e >> 1]);                              \
         return (e & 1u) != 0u ? v.y : v.x;                                                         \
     }                                                                                              \
@@ -157,6 +194,8 @@ uint pack2(uint dtype, vec2 v)
             return uintBitsToFloat(                                                                \
                 uvec4(read1[name##_slot].d[e], read1[name##_slot].d[e + 1u],                       \
                       read1[name##_slot].d[e + 2u], read1[name##_slot].d[e + 3u]));                \
+        if (name##_dtype == DTYPE_Q8_0)                                                            \
+            return name##_q8(e);                                                                   \
         uvec2 w = uvec2(read1[name##_slot].d[e >> 1], read1[name##_slot].d[(e >> 1) + 1u]);        \
         if ((e & 1u) != 0u)                                                                        \
             w = uvec2((w.x >> 16) | (w.y << 16),                                                   \
@@ -167,6 +206,8 @@ uint pack2(uint dtype, vec2 v)
     {                                                                                              \
         if (name##_dtype == DTYPE_F32)                                                             \
             return uintBitsToFloat(read4[name##_slot].d[e >> 2]);                                  \
+        if (name##_dtype == DTYPE_Q8_0)                                                            \
+            return name##_q8(e);                                                                   \
         uvec2 w = read2[name##_slot].d[e >> 2];                                                    \
         return vec4(unpack2(name##_dtype, w.x), unpack2(name##_dtype, w.y));                       \
     }

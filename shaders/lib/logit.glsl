@@ -89,5 +89,5 @@ void store_lse(uint b, uint h, uint a, float top, float sum)
 {
     bool none = top < HIDDEN_BELOW;
     uint bits = none ? 0xff800000u : floatBitsToUint(LN_2 * (top + log2(sum)));
-    lse_store_bits(lse_at(0u, b, h) + a, bits);
+    lse_store_bits(lse_at(0u, b, h) + first_q + a, bits);
 }

@@ -25,8 +25,6 @@ CHANNELS_VIEW(content_bias, VIEW_CONTENT_BIAS)
 CHANNELS_VIEW(position_bias, VIEW_POSITION_BIAS)
 CHANNELS_VIEW(segment_bias, VIEW_SEGMENT_BIAS)
 CHANNELS_VIEW(segment_table, VIEW_SEGMENT_TABLE)
-RHUMB_READ_VIEW(segments_q, VIEW_SEGMENTS_Q)
-RHUMB_READ_VIEW(segments_k, VIEW_SEGMENTS_K)
 RHUMB_READ_VIEW(row_scale, VIEW_ROW_SCALE)
 RHUMB_READ_VIEW(head_scale, VIEW_HEAD_SCALE)
 
@@ -52,7 +50,7 @@ void load_rows(uint lane, float factor)
         loaded[r] = row_exists[r] && place.y != NO_PIXEL;
         at[r] = q_at(place.x, row_h[r], loaded[r] ? place.y : 0u);
         if (has_view(VIEW_ROW_SCALE) && !has_term(TERM_ROW_SCALE) && loaded[r])
-            scale[r] *= row_scale_load(row_scale_at(0u, entry.b, row_h[r]) + row_a[r]);
+            scale[r] *= row_scale_load(row_scale_at(0u, place.x, row_h[r]) + place.y);
     }
     for (uint d = lane; d < end; d += GENERIC_INVOCATIONS) {
         vec4 x = vec4(0.0);
@@ -121,9 +119,11 @@ Pair pair_of(uint j, uint r)
 // b of row r and key j.
 float bias_of(uint j, uint r, Pair p)
 {
-    float gate = has_term(TERM_ROW_SCALE)
-                     ? row_scale_load(row_scale_at(0u, entry.b, row_h[r]) + row_a[r])
-                     : 1.0;
+    float gate = 1.0;
+    if (has_term(TERM_ROW_SCALE)) {
+        uvec2 place = query_token(entry, row_a[r]);
+        gate = row_scale_load(row_scale_at(0u, place.x, row_h[r]) + place.y);
+    }
     return scalar_bias(row_h[r], p.row, gate, p.delta, int(j), position_k(entry.b, j), len.k);
 }
 

@@ -18,6 +18,11 @@ RHUMB_READ_VIEW(lengths, VIEW_LENGTHS)
 layout(constant_id = SPEC_ROTARY) const uint ROTARY = 0u;
 RHUMB_COUNT_VIEW(status, VIEW_STATUS)
 
+// Where the rows and keys of the batch entry begin in a view that all entries share: packed
+// sequences, by lib/place.glsl.
+uint first_q = 0u;
+uint first_k = 0u;
+
 struct Lengths {
     int q;
     int k;
@@ -64,8 +69,9 @@ Lengths lengths_of(uint b, bool has_keys, int lowest, bool first)
 // Position of row a, for rotation and for POSITION order.
 int position_q(uint b, uint a, int q_offset)
 {
-    return has_view(VIEW_POSITIONS_Q) ? int(positions_q_word(positions_q_at(0u, 0u, b) + a))
-                                      : int(a) + q_offset;
+    return has_view(VIEW_POSITIONS_Q)
+               ? int(positions_q_word(positions_q_at(0u, 0u, b) + first_q + a))
+               : int(a) + q_offset;
 }
 
 // The row of POSITIONS_Q that a rotary pair follows.
@@ -79,7 +85,7 @@ int axis_position(uint b, uint a, int q_offset, uint axis)
 {
     if ((ROTARY & ROTARY_AXES) == 0u)
         return position_q(b, a, q_offset);
-    return int(positions_q_word(positions_q_at(0u, axis, b) + a));
+    return int(positions_q_word(positions_q_at(0u, axis, b) + first_q + a));
 }
 
 // Position of row a from which a rotary pair takes its angle: pairs may follow different axes.
@@ -92,8 +98,9 @@ int rotary_position(uint b, uint a, int q_offset, uint pair)
 
 int position_k(uint b, uint j)
 {
-    return has_view(VIEW_POSITIONS_K) ? int(positions_k_word(positions_k_at(0u, 0u, b) + j))
-                                      : int(j);
+    return has_view(VIEW_POSITIONS_K)
+               ? int(positions_k_word(positions_k_at(0u, 0u, b) + first_k + j))
+               : int(j);
 }
 
 // Distance pos_k - pos_q by which relative terms go, cut to an int: of the position views where both
