@@ -103,13 +103,32 @@ struct tile {
     bool subgroup;
 };
 
-static uint32_t tile_bytes(const struct tile *t)
+#define TILE_BIASES (TERM_TABLE | TERM_SLOPE | TERM_LOGARITHM)
+#define TILE_BANDS (TERM_QUERY | TERM_KEY | TERM_SCALAR | TERM_VALUE) /* by distances of indices */
+#define TILE_TERMS                                                                                 \
+    (TILE_BIASES | TILE_BANDS | TERM_SEGMENT | TERM_CONTENT_BIAS | TERM_POSITION_BIAS |            \
+     TERM_ROW_SCALE)
+
+/* As lib/band.glsl declares it: one element of each array where there is no band. */
+static uint32_t band_bytes(const struct tile *t, uint32_t terms)
+{
+    uint32_t rows = t->workgroup / TILE_LANES * TILE_ROWS + TILE_LANES * t->keys;
+    uint32_t widest = t->head_chunk > t->value_chunk ? t->head_chunk : t->value_chunk;
+    uint32_t logits = (terms & TERM_QUERY ? 1 : 0) + (terms & TERM_KEY ? 1 : 0);
+    uint32_t bands = logits > 0 ? logits : terms & TERM_VALUE ? 1 : 0;
+    if (!(terms & (TILE_BIASES | TILE_BANDS)))
+        rows = 1;
+    return rows * 16 + (bands ? rows * bands * (widest * 4 + 16) : 8);
+}
+
+static uint32_t tile_bytes(const struct tile *t, uint32_t terms)
 {
     uint32_t groups = t->workgroup / TILE_LANES;
     uint32_t rows = groups * TILE_ROWS;
     uint32_t step = TILE_LANES * t->keys;
     uint32_t widest = t->head_chunk > t->value_chunk ? t->head_chunk : t->value_chunk;
-    uint32_t bytes = rows * t->head_chunk * 4 + step * (widest * 4 + 16) + step * (groups + 1) * 16;
+    uint32_t bytes = rows * t->head_chunk * 4 + step * (widest * 4 + 16) +
+                     step * (groups + 1) * 16 + band_bytes(t, terms);
     return t->subgroup ? bytes : bytes + TILE_LANES * (groups + 1) * 16;
 }
 
@@ -128,6 +147,25 @@ static uint32_t widest_chunk(uint32_t dim, uint32_t most)
 #define TILE_VALUE_CHUNK 128
 #define TILE_MAX_DIM 256 /* more channels of the output than a lane has registers for */
 
+/* Rows of tables follow the diagonals of indices; Q is rotated after u has joined it; ROW_SCALE is
+ * the factor of all of b. */
+static bool tile_terms_fit(const rhumb_resolved *r, char *why, size_t size)
+{
+    const uint32_t positions = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
+    const uint32_t terms = r->terms.mask;
+    if (terms & ~(uint32_t)TILE_TERMS)
+        snprintf(why, size, "wanted terms 0x%x, found 0x%x", TILE_TERMS, terms);
+    else if ((r->info.views & positions) == positions && (terms & TILE_BANDS))
+        snprintf(why, size, "wanted distances of indices for tables, found both position views");
+    else if (r->has_rotary && (terms & TERM_CONTENT_BIAS))
+        snprintf(why, size, "wanted Q that is rotated already beside CONTENT_BIAS, found rotation");
+    else if ((terms & TERM_ROW_SCALE) && (terms & TILE_BIASES) != TERM_TABLE)
+        snprintf(why, size, "wanted ROW_SCALE with TABLE alone, found terms 0x%x", terms);
+    else
+        return true;
+    return false;
+}
+
 static bool tile_shape_fits(const rhumb_resolved *r, char *why, size_t size)
 {
     const rhumb_plan_info *i = &r->info;
@@ -144,7 +182,7 @@ static bool tile_shape_fits(const rhumb_resolved *r, char *why, size_t size)
                  r->rotary.rotary_dim, r->rotary.rotary_offset);
         return false;
     }
-    return true;
+    return tile_terms_fit(r, why, size);
 }
 
 /* Lanes of a row group exchange maxima by shuffles where they share a subgroup. */
@@ -180,7 +218,7 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
             t.head_chunk = r->info.head_dim / parts;
             t.value_chunk =
                 widest_chunk(r->info.value_dim, rhumb_min_u32(t.head_chunk, TILE_VALUE_CHUNK));
-            t.shared_bytes = tile_bytes(&t);
+            t.shared_bytes = tile_bytes(&t, r->terms.mask);
             if (t.shared_bytes < smallest)
                 smallest = t.shared_bytes;
             if (t.shared_bytes <= l->max_shared_bytes && t.workgroup <= l->max_invocations) {
@@ -277,6 +315,7 @@ static void set_tile(rhumb_resolved *r, const struct tile *t)
     key->spec[SPEC_VALUE_CHUNK] = t->value_chunk;
     key->spec[SPEC_KEYS] = t->keys;
     r->rows_per_group[RHUMB_FAST_ALIGNMENT] = t->workgroup / TILE_LANES * TILE_ROWS;
+    r->by_head[RHUMB_FAST_ALIGNMENT] = r->terms.mask != 0;
     r->has_fast = true;
     p->variant = RHUMB_VARIANT_TILE;
     p->invocations = t->workgroup;
@@ -358,6 +397,7 @@ static void set_broadcast(rhumb_resolved *r)
     key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
     key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
     r->rows_per_group[RHUMB_BY_ADDRESS] = BROADCAST_LANES * BROADCAST_ROWS;
+    r->by_head[RHUMB_BY_ADDRESS] = true;
     r->has_by_address = true;
 }
 
@@ -405,7 +445,7 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
         only_broadcast(r);
         return RHUMB_OK;
     }
-    if (rhumb_wants_unfused(r)) {
+    if (rhumb_wants_unfused(r) && r->info.variant != RHUMB_VARIANT_TILE) {
         RHUMB_TRY(rhumb_choose_unfused(context, r));
         if (broadcast && r->info.variant == RHUMB_VARIANT_AUTO)
             add_broadcast(r);

@@ -150,7 +150,7 @@ const rhumb_operation rhumb_op_attention = {
     .optional = RHUMB_POSITION_VIEWS | RHUMB_TERM_VIEWS | BIT(RHUMB_VIEW_MASK) |
                 BIT(RHUMB_VIEW_WORKSPACE) | BIT(RHUMB_VIEW_SINKS) | BIT(RHUMB_VIEW_LSE),
     .vectors = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_O) |
-               RHUMB_VECTOR_TABLES,
+               RHUMB_VECTOR_TABLES | BIT(RHUMB_VIEW_VALUE_TABLE),
     .max_head_dim = RHUMB_MAX_HEAD_DIM,
     .resolve = resolve,
     .choose = rhumb_choose_attention,

@@ -4,24 +4,29 @@
 #ifdef RHUMB_SUBGROUP
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
-// ATTENTION, prefill: O[b, h, a] = sum_j softmax_j(scale q_a . k_j) v_j over the visible keys, by
-// tiles of rows and keys in shared memory.
+// ATTENTION, prefill, by tiles of rows and keys in shared memory, with the terms of relative schemes:
+//
+//   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment]) + b[rho]
+//   O = sum_j softmax_j(S) (v_j + V[rho]) over the visible keys
 //
 //   Q [B, H, Lq, D], K [B, Hkv, Lk, D], V [B, Hkv, Lk, DV], O [B, H, Lq, DV];
 //   D and DV multiples of 16.
 //
-// A work group is GROUPS row groups of TILE_LANES lanes. A lane owns TILE_ROWS rows, KEYS keys of
-// each step (lane + TILE_LANES j, so that lanes read K without bank conflicts) and DV / TILE_LANES
-// channels of the output, in pairs 16 channels apart. The same rows in both products: maximum, sum
-// and rescale stay in registers. Channels are staged in chunks (HEAD_CHUNK of Q and K, VALUE_CHUNK
-// of V) where shared memory does not hold a whole head; Q is then staged again for every step.
+// A work group is GROUPS row groups of TILE_LANES lanes. A lane owns TILE_ROWS rows, STRIDE apart,
+// KEYS keys of each step, TILE_LANES apart (so that lanes read K without bank conflicts), and
+// DV / TILE_LANES channels of the output, in pairs 16 channels apart. The same rows in both products:
+// maximum, sum and rescale stay in registers. Channels are staged in chunks (HEAD_CHUNK of Q and K,
+// VALUE_CHUNK of V) where shared memory does not hold a whole head; Q is then staged again for every
+// step. Without terms the rows of a tile are those of all heads that share K and V, with them those
+// of one head: rows of tables are staged for the distances of a step beside K and V (lib/band.glsl).
 //
-//   step: stage K | S = Q K^T | row maximum over lanes | P = exp2(S - max) to shared, stage V |
-//         O += P V
+//   step: stage K, A, C | S | row maximum over lanes | P = exp2(S - max) to shared, stage V and its
+//         table | O += P V
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
 #include "lib/position.glsl"
 #include "lib/trig.glsl"
+#include "lib/terms.glsl"
 #include "lib/rows.glsl"
 #include "lib/place.glsl"
 #include "lib/logit.glsl"
@@ -38,6 +43,7 @@ layout(constant_id = SPEC_KEYS) const uint KEYS = 4u;
 const uint GROUPS = WORKGROUP / TILE_LANES;
 const uint ROWS = GROUPS * TILE_ROWS;
 const uint STEP = TILE_LANES * KEYS;
+const uint STRIDE = GROUPS < TILE_LANES ? GROUPS : TILE_LANES; // of a lane's rows
 const uint HEAD_CHUNKS = HEAD_DIM / HEAD_CHUNK;
 const uint VALUE_CHUNKS = VALUE_DIM / VALUE_CHUNK;
 const uint PAIRS = VALUE_CHUNK / (2u * TILE_LANES); // channel pairs of a lane in a chunk
@@ -49,6 +55,7 @@ const uint REDUCE_GROUPS = GROUPS;
 RHUMB_READ_VIEW(q, VIEW_Q)
 RHUMB_READ_VIEW(k, VIEW_K)
 RHUMB_READ_VIEW(v, VIEW_V)
+RHUMB_READ_VIEW(row_scale, VIEW_ROW_SCALE)
 RHUMB_WRITE_VIEW(o, VIEW_O)
 
 shared vec2 staged_q[ROWS * HEAD_CHUNK / 2u];       // Q, in the end O: VALUE_CHUNK <= HEAD_CHUNK
@@ -56,8 +63,16 @@ shared vec2 staged[STEP * PITCH];                   // K, then V
 shared vec4 weights[STEP * (GROUPS + 1u)];          // P[key][row group], padded
 
 Tile tile;
+uint head; // of all rows, with terms
 Lengths len;
 uint row_count;
+
+// This lane's sums of P V: [chunk][pair of channels][row]
+vec2 acc[VALUE_CHUNKS * PAIRS * TILE_ROWS];
+vec4 s[KEYS]; // its logits [key][row]
+
+#include "lib/band.glsl"
+#include "lib/tile_logits.glsl"
 
 void stage_q(uint lane, uint first_channel)
 {
@@ -67,23 +82,23 @@ void stage_q(uint lane, uint first_channel)
         uint d = (i % quads) * 4u;
         uint t = tile.first + r;
         vec4 x = vec4(0.0);
-        if (t < row_count)
-            x = q_load4_aligned(q_at(tile.b, row_head(tile, t), row_index(t)) + first_channel + d) *
-                constants.scale_log2;
+        if (t < row_count) {
+            uvec2 place = query_place(tile.b, query_row(t));
+            x = q_load4_aligned(q_at(place.x, query_head(t), place.y) + first_channel + d);
+            if (has_term(TERM_CONTENT_BIAS))
+                x += content_bias_load4_aligned(content_bias_at(0u, 0u, head) + first_channel + d);
+            x *= constants.scale_log2;
+            if (has_view(VIEW_ROW_SCALE) && !has_term(TERM_ROW_SCALE))
+                x *= row_scale_load(row_scale_at(0u, tile.b, query_head(t)) + query_row(t));
+        }
         staged_q[r * (HEAD_CHUNK / 2u) + d / 2u] = x.xy;
         staged_q[r * (HEAD_CHUNK / 2u) + d / 2u + 1u] = x.zw;
     }
 }
 
-float staged_channel(uint r, uint d)
-{
-    vec2 x = staged_q[r * (HEAD_CHUNK / 2u) + d / 2u];
-    return (d & 1u) != 0u ? x.y : x.x;
-}
-
 vec2 row_cos_sin(uint t, uint pair)
 {
-    int p = t < row_count ? rotary_position(tile.b, row_index(t), len.q_offset, pair) : 0;
+    int p = t < row_count ? rotary_position(tile.b, query_row(t), len.q_offset, pair) : 0;
     return rotary_cos_sin(p, pair, false);
 }
 
@@ -123,8 +138,10 @@ void stage_k(uint lane, int block, int end, uint first_channel)
         uint c = i / quads;
         uint d = (i % quads) * 4u;
         vec4 x = vec4(0.0);
-        if (block + int(c) < end)
-            x = k_load4_aligned(k_at(tile.b, tile.kv_head, uint(block) + c) + first_channel + d);
+        if (block + int(c) < end) {
+            uvec2 place = key_place(tile.b, uint(block) + c);
+            x = k_load4_aligned(k_at(place.x, tile.kv_head, place.y) + first_channel + d);
+        }
         staged[c * PITCH + d / 2u] = x.xy;
         staged[c * PITCH + d / 2u + 1u] = x.zw;
     }
@@ -137,8 +154,10 @@ void stage_v(uint lane, int block, int end, uint first_channel)
         uint c = i / quads;
         uint d = (i % quads) * 4u;
         vec4 x = vec4(0.0);
-        if (block + int(c) < end)
-            x = v_load4_aligned(v_at(tile.b, tile.kv_head, uint(block) + c) + first_channel + d);
+        if (block + int(c) < end) {
+            uvec2 place = key_place(tile.b, uint(block) + c);
+            x = v_load4_aligned(v_at(place.x, tile.kv_head, place.y) + first_channel + d);
+        }
         staged[c * PITCH + d / 2u] = x.xy;
         staged[c * PITCH + d / 2u + 1u] = x.zw;
     }
@@ -160,10 +179,94 @@ void store_o(uint lane, uint first_channel)
         uint d = (i % quads) * 4u;
         uint t = tile.first + r;
         uint at = r * (VALUE_CHUNK / 2u) + d / 2u;
-        if (t < row_count)
-            o_store4_aligned(o_at(tile.b, row_head(tile, t), row_index(t)) + first_channel + d,
+        if (t < row_count) {
+            uvec2 place = query_place(tile.b, query_row(t));
+            o_store4_aligned(o_at(place.x, query_head(t), place.y) + first_channel + d,
                              vec4(staged_q[at], staged_q[at + 1u]));
+        }
     }
+}
+
+// S += the products of the staged channels.
+void add_products(uint group, uint lane, uint lane_slot)
+{
+    for (uint d = 0u; d < HEAD_CHUNK / 2u; d += 4u) {
+        [[unroll]] for (uint e = 0u; e < 4u; e++) {
+            vec2 x[TILE_ROWS];
+            vec2 a[DIAGONALS];
+            vec2 c[DIAGONALS];
+            [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                x[r] = staged_q[lane_row(group, r) * (HEAD_CHUNK / 2u) + d + e];
+            [[unroll]] for (uint n = 0u; n < DIAGONALS; n++) {
+                uint at = (lane_slot + STRIDE * n) * PITCH + d + e;
+                if (has_term(TERM_QUERY))
+                    a[n] = band[at];
+                if (has_term(TERM_KEY))
+                    c[n] = band[KEY_BAND + at];
+            }
+            [[unroll]] for (uint j = 0u; j < KEYS; j++) {
+                vec2 y = staged[(lane + TILE_LANES * j) * PITCH + d + e];
+                [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+                    uint n = j + TILE_ROWS - 1u - r;
+                    s[j][r] += x[r].x * y.x + x[r].y * y.y;
+                    if (has_term(TERM_QUERY))
+                        s[j][r] += x[r].x * a[n].x + x[r].y * a[n].y;
+                    if (has_term(TERM_KEY))
+                        s[j][r] += y.x * c[n].x + y.y * c[n].y;
+                }
+            }
+        }
+    }
+}
+
+// O += P V for the staged keys. `edge`: a hidden key may hold anything, NaN included. The same
+// multiply-adds in both forms, so that a row has the same bits in any tile.
+void add_values(uint group, uint lane, uint chunk, bool edge)
+{
+    for (uint c = 0u; c < STEP; c++) {
+        vec4 w = weights[c * (GROUPS + 1u) + group];
+        [[unroll]] for (uint i = 0u; i < PAIRS; i++) {
+            vec2 y = staged[c * PITCH + i * TILE_LANES + lane];
+            [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                acc[slot_of(chunk, i, r)] = fma(vec2(w[r]), edge && w[r] == 0.0 ? vec2(0.0) : y,
+                                                acc[slot_of(chunk, i, r)]);
+        }
+    }
+}
+
+// O += P V[rho]. A row of the table meets one key of each of the lane's rows; keys in runs of STRIDE.
+void add_table_values(uint group, uint lane, uint chunk, bool edge)
+{
+    const uint runs = STEP / STRIDE;
+    uint first = ROWS - 1u - lane_row(group, TILE_ROWS - 1u);
+    [[unroll]] for (uint n = 0u; n < runs + TILE_ROWS - 1u; n++) {
+        [[dont_unroll]] for (uint i = 0u; i < STRIDE; i++) {
+            uint at = (first + STRIDE * n + i) * PITCH + lane;
+            vec2 y[PAIRS];
+            [[unroll]] for (uint p = 0u; p < PAIRS; p++)
+                y[p] = band[at + p * TILE_LANES];
+            [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+                uint run = n + r - (TILE_ROWS - 1u); // beyond `runs` where there is none
+                if (run >= runs)
+                    continue;
+                float w = weights[(run * STRIDE + i) * (GROUPS + 1u) + group][r];
+                [[unroll]] for (uint p = 0u; p < PAIRS; p++)
+                    acc[slot_of(chunk, p, r)] = fma(vec2(w), edge && w == 0.0 ? vec2(0.0) : y[p],
+                                                    acc[slot_of(chunk, p, r)]);
+            }
+        }
+    }
+}
+
+// Sum over the lanes of a row group, always in the same order. Wants a barrier before and after.
+vec4 sum_over_lanes(uint group, uint lane, vec4 x)
+{
+    weights[lane * (GROUPS + 1u) + group] = x;
+    barrier();
+    vec4 sum = vec4(0.0);
+    [[unroll]] for (uint i = 0u; i < TILE_LANES; i++)
+        sum += weights[i * (GROUPS + 1u) + group];
+    return sum;
 }
 
 void main()
@@ -171,25 +274,20 @@ void main()
     uint id = gl_LocalInvocationID.x;
     uint group = id / TILE_LANES;
     uint lane = id % TILE_LANES;
-    tile = tile_of_group(ROWS);
-    len = lengths_of(tile.b, true, lowest_offset(PAIRING),
-                     id == 0u && tile.first == 0u && tile.kv_head == 0u);
-    row_count = uint(len.q) * heads_per_kv_head();
+    find_tile(id);
     uint last = min(tile.first + ROWS, row_count);
     uint first_a = 0u;
     uint last_a = 0u;
     KeyRange range = KeyRange(0, 0, 0);
     if (tile.first < row_count) {
-        first_a = row_index(tile.first);
-        last_a = row_index(last - 1u);
+        first_a = query_row(tile.first);
+        last_a = query_row(last - 1u);
         range = key_range(first_a, last_a, len);
     }
 
-    uint first_row = tile.first + group * TILE_ROWS;
     Reach row_reach[TILE_ROWS];
     [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-        row_reach[r] = row_reach_of(
-            tile.b, first_row + r < row_count ? row_index(first_row + r) : 0u, len);
+        row_reach[r] = row_reach_of(tile.b, lane_query_row(group, r), len);
 
     if (HEAD_CHUNKS == 1u) {
         stage_q(id, 0u);
@@ -198,8 +296,9 @@ void main()
             rotate_q(id);
         }
     }
+    RowTerms rows = load_row_terms(group, lane);
+    uint lane_slot = lane + ROWS - 1u - lane_row(group, TILE_ROWS - 1u);
 
-    vec2 acc[VALUE_CHUNKS * PAIRS * TILE_ROWS];
     [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++)
         [[unroll]] for (uint i = 0u; i < PAIRS; i++)
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
@@ -207,9 +306,11 @@ void main()
     vec4 row_max = vec4(LOWEST);
     vec4 row_sum = vec4(0.0); // of this lane's keys
 
-    for (int block = first_block(range, int(STEP)); block < range.end;
-         block = next_block(range, block, int(STEP))) {
-        vec4 s[KEYS];
+    int block = first_block(range, int(STEP));
+    prepare_band(id, block);
+    if (has_band())
+        barrier();
+    while (block < range.end) {
         [[unroll]] for (uint j = 0u; j < KEYS; j++)
             s[j] = vec4(0.0);
         for (uint chunk = 0u; chunk < HEAD_CHUNKS; chunk++) {
@@ -218,22 +319,22 @@ void main()
                 stage_q(id, chunk * HEAD_CHUNK);
             }
             stage_k(id, block, range.end, chunk * HEAD_CHUNK);
+            if (has_term(TERM_QUERY))
+                stage_query_table(id, 0u, chunk * HEAD_CHUNK, 1.0);
+            if (has_term(TERM_KEY))
+                stage_key_table(id, KEY_BAND, chunk * HEAD_CHUNK, constants.scale_log2);
             barrier();
-            for (uint d = 0u; d < HEAD_CHUNK / 2u; d += 4u) {
-                [[unroll]] for (uint e = 0u; e < 4u; e++) {
-                    vec2 x[TILE_ROWS];
-                    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                        x[r] = staged_q[(group * TILE_ROWS + r) * (HEAD_CHUNK / 2u) + d + e];
-                    [[unroll]] for (uint j = 0u; j < KEYS; j++) {
-                        vec2 y = staged[(lane + TILE_LANES * j) * PITCH + d + e];
-                        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                            s[j][r] += x[r].x * y.x + x[r].y * y.y;
-                    }
-                }
-            }
+            if (has_difference())
+                add_difference(id, chunk * HEAD_CHUNK);
+            add_products(group, lane, lane_slot);
         }
+        if (has_difference())
+            barrier();
 
-        bool edge = !all_visible(first_a, last_a, block, int(STEP), len);
+        add_terms(group, lane, lane_slot, block, range.end, rows);
+        bool edge = has_view(VIEW_MASK) || !all_visible(first_a, last_a, block, int(STEP), len);
+        if (has_view(VIEW_MASK))
+            add_mask(group, lane, block, range.end);
         if (edge) {
             [[unroll]] for (uint j = 0u; j < KEYS; j++) {
                 int key = block + int(lane + TILE_LANES * j);
@@ -263,6 +364,7 @@ void main()
                 [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
                     acc[slot_of(chunk, i, r)] *= shrink[r];
 
+        int next = next_block(range, block, int(STEP));
         [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++) {
             if (chunk > 0u)
                 barrier();
@@ -271,42 +373,37 @@ void main()
                 barrier();
 #endif
             stage_v(id, block, range.end, chunk * VALUE_CHUNK);
+            if (has_term(TERM_VALUE))
+                stage_value_table(id, 0u, chunk * VALUE_CHUNK, 1.0);
             barrier();
-            if (edge) {
-                // The same multiply-adds as below, so that a row has the same bits in any tile.
-                for (uint c = 0u; c < STEP; c++) {
-                    vec4 w = weights[c * (GROUPS + 1u) + group];
-                    [[unroll]] for (uint i = 0u; i < PAIRS; i++) {
-                        vec2 y = staged[c * PITCH + i * TILE_LANES + lane];
-                        // A hidden key may hold anything, NaN included.
-                        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                            acc[slot_of(chunk, i, r)] = fma(vec2(w[r]), w[r] == 0.0 ? vec2(0.0) : y,
-                                                            acc[slot_of(chunk, i, r)]);
-                    }
-                }
-            } else {
-                for (uint c = 0u; c < STEP; c++) {
-                    vec4 w = weights[c * (GROUPS + 1u) + group];
-                    [[unroll]] for (uint i = 0u; i < PAIRS; i++) {
-                        vec2 y = staged[c * PITCH + i * TILE_LANES + lane];
-                        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                            acc[slot_of(chunk, i, r)] =
-                                fma(vec2(w[r]), y, acc[slot_of(chunk, i, r)]);
-                    }
-                }
+            if (chunk == VALUE_CHUNKS - 1u)
+                prepare_band(id, next);
+            if (edge)
+                add_values(group, lane, chunk, true);
+            else
+                add_values(group, lane, chunk, false);
+            if (has_term(TERM_VALUE)) {
+                if (edge)
+                    add_table_values(group, lane, chunk, true);
+                else
+                    add_table_values(group, lane, chunk, false);
             }
         }
         barrier(); // V and the weights are read before the next step stages
+        block = next;
     }
 
-    // Sum of a row over its lanes, always in the same order.
     barrier();
-    weights[lane * (GROUPS + 1u) + group] = row_sum;
-    barrier();
-    row_sum = vec4(0.0);
-    [[unroll]] for (uint i = 0u; i < TILE_LANES; i++)
-        row_sum += weights[i * (GROUPS + 1u) + group];
-    vec4 norm = mix(1.0 / row_sum, vec4(0.0), equal(row_sum, vec4(0.0)));
+    row_sum = sum_over_lanes(group, lane, row_sum);
+    vec4 norm;
+    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+        uint t = tile.first + lane_row(group, r);
+        float top = row_max[r];
+        float sum = row_sum[r];
+        norm[r] = row_factor(query_head(t), top, sum);
+        if (has_view(VIEW_LSE) && lane == r && t < row_count)
+            store_lse(tile.b, query_head(t), query_row(t), top, sum);
+    }
 
     // O goes through the space of Q, so that it is written in runs of 16 bytes.
     [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++) {
@@ -314,7 +411,7 @@ void main()
             barrier();
         [[unroll]] for (uint i = 0u; i < PAIRS; i++)
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                staged_q[(group * TILE_ROWS + r) * (VALUE_CHUNK / 2u) + i * TILE_LANES + lane] =
+                staged_q[lane_row(group, r) * (VALUE_CHUNK / 2u) + i * TILE_LANES + lane] =
                     norm[r] * acc[slot_of(chunk, i, r)];
         barrier();
         store_o(id, chunk * VALUE_CHUNK);
