@@ -109,16 +109,17 @@ struct tile {
     (TILE_BIASES | TILE_BANDS | TERM_SEGMENT | TERM_CONTENT_BIAS | TERM_POSITION_BIAS |            \
      TERM_ROW_SCALE)
 
-/* As lib/band.glsl declares it: one element of each array where there is no band. */
+/* As lib/band.glsl declares it: one element of each array that is not used. */
 static uint32_t band_bytes(const struct tile *t, uint32_t terms)
 {
-    uint32_t rows = t->workgroup / TILE_LANES * TILE_ROWS + TILE_LANES * t->keys;
+    const uint32_t scalars = TERM_SCALAR | TERM_CONTENT_BIAS | TERM_POSITION_BIAS | TILE_BIASES;
+    uint32_t slots = t->workgroup / TILE_LANES * TILE_ROWS + TILE_LANES * t->keys;
     uint32_t widest = t->head_chunk > t->value_chunk ? t->head_chunk : t->value_chunk;
-    uint32_t logits = (terms & TERM_QUERY ? 1 : 0) + (terms & TERM_KEY ? 1 : 0);
-    uint32_t bands = logits > 0 ? logits : terms & TERM_VALUE ? 1 : 0;
-    if (!(terms & (TILE_BIASES | TILE_BANDS)))
-        rows = 1;
-    return rows * 16 + (bands ? rows * bands * (widest * 4 + 16) : 8);
+    uint32_t a = terms & TERM_QUERY ? 1 : 0, c = terms & TERM_KEY ? 1 : 0;
+    uint32_t bands = a + c > 0 ? a + c : terms & TERM_VALUE ? 1 : 0;
+    return (bands ? bands * slots * (widest * 4 + 16) : 16) +
+           (terms & (TERM_TABLE | TILE_BANDS) ? slots : 1) * 4 + (c ? slots : 1) * 4 +
+           (terms & scalars ? slots : 1) * 8;
 }
 
 static uint32_t tile_bytes(const struct tile *t, uint32_t terms)
@@ -198,6 +199,7 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
     static const struct {
         uint32_t workgroup, keys;
     } forms[] = {{128, 4}, {64, 4}, {64, 2}, {64, 1}, {32, 1}};
+    enum { FORMS = sizeof forms / sizeof forms[0] };
     const rhumb_limits *l = &context->limits;
     uint32_t smallest = UINT32_MAX;
     bool subgroup =
@@ -208,23 +210,25 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
         snprintf(why, size, FOUND_WRONG);
         return false;
     }
-    /* Q is rotated as a whole head, so its channels are not cut then. */
-    for (uint32_t parts = 1; parts <= (r->has_rotary ? 1u : 4u); parts *= 2) {
+    /* Q is rotated as a whole head, so its channels are not cut then. Rows of tables are staged for
+     * all distances of a step: fewer channels at a time cost less than fewer keys. */
+    const uint32_t most_parts = r->has_rotary ? 1 : 3;
+    bool parts_first = r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_VALUE);
+    for (uint32_t i = 0; i < FORMS * most_parts; i++) {
+        uint32_t form = parts_first ? i / most_parts : i % FORMS;
+        uint32_t parts = 1u << (parts_first ? i % most_parts : i / FORMS);
         if (r->info.head_dim % (16 * parts))
-            break;
-        for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
-            struct tile t = {
-                .workgroup = forms[f].workgroup, .keys = forms[f].keys, .subgroup = subgroup};
-            t.head_chunk = r->info.head_dim / parts;
-            t.value_chunk =
-                widest_chunk(r->info.value_dim, rhumb_min_u32(t.head_chunk, TILE_VALUE_CHUNK));
-            t.shared_bytes = tile_bytes(&t, r->terms.mask);
-            if (t.shared_bytes < smallest)
-                smallest = t.shared_bytes;
-            if (t.shared_bytes <= l->max_shared_bytes && t.workgroup <= l->max_invocations) {
-                *tile = t;
-                return true;
-            }
+            continue;
+        struct tile t = {
+            .workgroup = forms[form].workgroup, .keys = forms[form].keys, .subgroup = subgroup};
+        t.head_chunk = r->info.head_dim / parts;
+        t.value_chunk =
+            widest_chunk(r->info.value_dim, rhumb_min_u32(t.head_chunk, TILE_VALUE_CHUNK));
+        t.shared_bytes = tile_bytes(&t, r->terms.mask);
+        smallest = rhumb_min_u32(smallest, t.shared_bytes);
+        if (t.shared_bytes <= l->max_shared_bytes && t.workgroup <= l->max_invocations) {
+            *tile = t;
+            return true;
         }
     }
     snprintf(why, size, "wanted %u bytes of shared memory, the device has %u", smallest,

@@ -14,7 +14,7 @@
 //
 // A work group is GROUPS row groups of TILE_LANES lanes. A lane owns TILE_ROWS rows, STRIDE apart,
 // KEYS keys of each step, TILE_LANES apart (so that lanes read K without bank conflicts), and
-// DV / TILE_LANES channels of the output, in pairs 16 channels apart. The same rows in both products:
+// DV / TILE_LANES channels of the output. The same rows in both products:
 // maximum, sum and rescale stay in registers. Channels are staged in chunks (HEAD_CHUNK of Q and K,
 // VALUE_CHUNK of V) where shared memory does not hold a whole head; Q is then staged again for every
 // step. Without terms the rows of a tile are those of all heads that share K and V, with them those
@@ -48,7 +48,7 @@ const uint HEAD_CHUNKS = HEAD_DIM / HEAD_CHUNK;
 const uint VALUE_CHUNKS = VALUE_DIM / VALUE_CHUNK;
 const uint PAIRS = VALUE_CHUNK / (2u * TILE_LANES); // channel pairs of a lane in a chunk
 const uint WIDEST = HEAD_CHUNK > VALUE_CHUNK ? HEAD_CHUNK : VALUE_CHUNK;
-const uint PITCH = WIDEST / 2u + 2u;                // of a staged key, in vec2: padded by 16 bytes
+const uint PITCH = WIDEST / 4u + 1u;                // of a staged key, in vec4: padded by one
 const uint REDUCE_GROUPS = GROUPS;
 #include "lib/reduce.glsl"
 
@@ -58,42 +58,94 @@ RHUMB_READ_VIEW(v, VIEW_V)
 RHUMB_READ_VIEW(row_scale, VIEW_ROW_SCALE)
 RHUMB_WRITE_VIEW(o, VIEW_O)
 
-shared vec2 staged_q[ROWS * HEAD_CHUNK / 2u];       // Q, in the end O: VALUE_CHUNK <= HEAD_CHUNK
-shared vec2 staged[STEP * PITCH];                   // K, then V
+shared vec4 staged_q[ROWS * HEAD_CHUNK / 4u];       // Q, in the end O: VALUE_CHUNK <= HEAD_CHUNK
+shared vec4 staged[STEP * PITCH];                   // K, then V
 shared vec4 weights[STEP * (GROUPS + 1u)];          // P[key][row group], padded
 
 Tile tile;
 uint head; // of all rows, with terms
 Lengths len;
 uint row_count;
+uint first_key; // of the step
+uint last_key;  // that any row of the tile sees
 
 // This lane's sums of P V: [chunk][pair of channels][row]
 vec2 acc[VALUE_CHUNKS * PAIRS * TILE_ROWS];
 vec4 s[KEYS]; // its logits [key][row]
 
+// Channels of a lane in a chunk: quads TILE_LANES quads apart, and a pair beyond them where PAIRS is
+// odd. A pair's number among those of the chunk:
+uint pair_number(uint i, uint lane)
+{
+    return i / 2u * (2u * TILE_LANES) + (PAIRS - i > 1u || i % 2u == 1u ? 2u * lane + i % 2u : lane);
+}
+
+// Loads a lane's pairs of channels of a row that begins at `first`.
+#define LOAD_PAIRS(y, memory, first, lane)                                                         \
+    [[unroll]] for (uint quad = 0u; quad < PAIRS / 2u; quad++) {                                   \
+        vec4 x = memory[(first) + quad * TILE_LANES + lane];                                       \
+        y[2u * quad] = x.xy;                                                                       \
+        y[2u * quad + 1u] = x.zw;                                                                  \
+    }                                                                                              \
+    if (PAIRS % 2u == 1u) {                                                                        \
+        uint at = (first) + PAIRS / 2u * TILE_LANES + (lane >> 1);                                 \
+        y[PAIRS - 1u] = vec2(memory[at][2u * (lane & 1u)], memory[at][2u * (lane & 1u) + 1u]);     \
+    }
+
+// Lanes along a row that is staged: a power of two that divides its quads of channels.
+#define LANES_ALONG(WIDTH) (WIDTH % 64u == 0u ? 16u : WIDTH % 32u == 0u ? 8u : 4u)
+
+// stage_name(id, first, channel): WIDTH channels of COUNT rows, from `channel` on, to memory from
+// `first` on. name_row(r): the element of row r; change(r, d, x): of its channels from d on. Four
+// rows of a lane at a time: their loads are on their way together.
+#define STAGE_ROWS(name, COUNT, WIDTH, memory, row_pitch, change)                                  \
+    void stage_##name(uint id, uint first, uint channel)                                           \
+    {                                                                                              \
+        const uint along = LANES_ALONG(WIDTH);                                                     \
+        const uint at_once = WORKGROUP / along;                                                    \
+        uint lane_d = id % along;                                                                  \
+        uint lane_r = id / along;                                                                  \
+        [[dont_unroll]] for (uint base = 0u; base < COUNT; base += 4u * at_once) {                 \
+            vec4 x[WIDTH / along];                                                                 \
+            [[unroll]] for (uint i = 0u; i < 4u; i++) {                                            \
+                uint r = base + i * at_once + lane_r;                                              \
+                if (COUNT % (4u * at_once) != 0u)                                                  \
+                    r = min(r, COUNT - 1u);                                                        \
+                uint at = name##_row(r) + channel + 4u * lane_d;                                   \
+                [[unroll]] for (uint n = 0u; n < WIDTH / 4u / along; n++)                          \
+                    x[n * 4u + i] = name##_load4_aligned(at + 4u * n * along);                     \
+            }                                                                                      \
+            [[unroll]] for (uint i = 0u; i < 4u; i++) {                                            \
+                uint r = base + i * at_once + lane_r;                                              \
+                if (COUNT % (4u * at_once) != 0u && r >= COUNT)                                    \
+                    continue;                                                                      \
+                [[unroll]] for (uint n = 0u; n < WIDTH / 4u / along; n++) {                        \
+                    uint d = lane_d + n * along;                                                   \
+                    memory[first + r * row_pitch + d] =                                            \
+                        change(r, channel + 4u * d, x[n * 4u + i]);                                \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+vec4 unchanged(uint r, uint d, vec4 x)
+{
+    return x;
+}
+
 #include "lib/band.glsl"
 #include "lib/tile_logits.glsl"
 
-void stage_q(uint lane, uint first_channel)
+// Pair of channels p of staged Q.
+vec2 q_pair(uint p)
 {
-    const uint quads = HEAD_CHUNK / 4u;
-    for (uint i = lane; i < ROWS * quads; i += WORKGROUP) {
-        uint r = i / quads;
-        uint d = (i % quads) * 4u;
-        uint t = tile.first + r;
-        vec4 x = vec4(0.0);
-        if (t < row_count) {
-            uvec2 place = query_place(tile.b, query_row(t));
-            x = q_load4_aligned(q_at(place.x, query_head(t), place.y) + first_channel + d);
-            if (has_term(TERM_CONTENT_BIAS))
-                x += content_bias_load4_aligned(content_bias_at(0u, 0u, head) + first_channel + d);
-            x *= constants.scale_log2;
-            if (has_view(VIEW_ROW_SCALE) && !has_term(TERM_ROW_SCALE))
-                x *= row_scale_load(row_scale_at(0u, tile.b, query_head(t)) + query_row(t));
-        }
-        staged_q[r * (HEAD_CHUNK / 2u) + d / 2u] = x.xy;
-        staged_q[r * (HEAD_CHUNK / 2u) + d / 2u + 1u] = x.zw;
-    }
+    return vec2(staged_q[p >> 1][2u * (p & 1u)], staged_q[p >> 1][2u * (p & 1u) + 1u]);
+}
+
+void set_q_pair(uint p, vec2 x)
+{
+    staged_q[p >> 1][2u * (p & 1u)] = x.x;
+    staged_q[p >> 1][2u * (p & 1u) + 1u] = x.y;
 }
 
 vec2 row_cos_sin(uint t, uint pair)
@@ -119,49 +171,55 @@ void rotate_q(uint lane)
             vec2 b = row_cos_sin(t, 2u * u + 1u);
             vec2 c = vec2(a.x, b.x);
             vec2 s = vec2(a.y, b.y);
-            vec2 x = staged_q[at];
-            vec2 y = staged_q[at + pairs / 2u];
-            staged_q[at] = x * c - y * s;
-            staged_q[at + pairs / 2u] = x * s + y * c;
+            vec2 x = q_pair(at);
+            vec2 y = q_pair(at + pairs / 2u);
+            set_q_pair(at, x * c - y * s);
+            set_q_pair(at + pairs / 2u, x * s + y * c);
         } else {
             vec2 cs = row_cos_sin(t, u);
-            vec2 x = staged_q[at];
-            staged_q[at] = vec2(x.x * cs.x - x.y * cs.y, x.x * cs.y + x.y * cs.x);
+            vec2 x = q_pair(at);
+            set_q_pair(at, vec2(x.x * cs.x - x.y * cs.y, x.x * cs.y + x.y * cs.x));
         }
     }
 }
 
-void stage_k(uint lane, int block, int end, uint first_channel)
+// Elements from which rows are staged. A row that does not exist is another one: it is never stored,
+// and as a key it is hidden.
+uint q_row(uint r)
 {
-    const uint quads = HEAD_CHUNK / 4u;
-    for (uint i = lane; i < STEP * quads; i += WORKGROUP) {
-        uint c = i / quads;
-        uint d = (i % quads) * 4u;
-        vec4 x = vec4(0.0);
-        if (block + int(c) < end) {
-            uvec2 place = key_place(tile.b, uint(block) + c);
-            x = k_load4_aligned(k_at(place.x, tile.kv_head, place.y) + first_channel + d);
-        }
-        staged[c * PITCH + d / 2u] = x.xy;
-        staged[c * PITCH + d / 2u + 1u] = x.zw;
-    }
+    uint t = min(tile.first + r, max(row_count, 1u) - 1u);
+    uvec2 place = query_place(tile.b, query_row(t));
+    return q_at(place.x, query_head(t), place.y);
 }
 
-void stage_v(uint lane, int block, int end, uint first_channel)
+uint k_row(uint c)
 {
-    const uint quads = VALUE_CHUNK / 4u;
-    for (uint i = lane; i < STEP * quads; i += WORKGROUP) {
-        uint c = i / quads;
-        uint d = (i % quads) * 4u;
-        vec4 x = vec4(0.0);
-        if (block + int(c) < end) {
-            uvec2 place = key_place(tile.b, uint(block) + c);
-            x = v_load4_aligned(v_at(place.x, tile.kv_head, place.y) + first_channel + d);
-        }
-        staged[c * PITCH + d / 2u] = x.xy;
-        staged[c * PITCH + d / 2u + 1u] = x.zw;
-    }
+    uvec2 place = key_place(tile.b, min(first_key + c, last_key));
+    return k_at(place.x, tile.kv_head, place.y);
 }
+
+uint v_row(uint c)
+{
+    uvec2 place = key_place(tile.b, min(first_key + c, last_key));
+    return v_at(place.x, tile.kv_head, place.y);
+}
+
+// Of channels d of row r, from their elements.
+vec4 q_changed(uint r, uint d, vec4 x)
+{
+    if (has_term(TERM_CONTENT_BIAS))
+        x += content_bias_load4_aligned(content_bias_at(0u, 0u, head) + d);
+    x *= constants.scale_log2;
+    if (has_view(VIEW_ROW_SCALE) && !has_term(TERM_ROW_SCALE)) {
+        uint t = min(tile.first + r, max(row_count, 1u) - 1u);
+        x *= row_scale_load(row_scale_at(0u, tile.b, query_head(t)) + query_row(t));
+    }
+    return x;
+}
+
+STAGE_ROWS(q, ROWS, HEAD_CHUNK, staged_q, HEAD_CHUNK / 4u, q_changed)
+STAGE_ROWS(k, STEP, HEAD_CHUNK, staged, PITCH, unchanged)
+STAGE_ROWS(v, STEP, VALUE_CHUNK, staged, PITCH, unchanged)
 
 // Place of a channel pair's output among a lane's registers. The constant for a single chunk is
 // written out: from chunk * PAIRS some compilers do not see it, and index registers by long chains
@@ -175,14 +233,12 @@ void store_o(uint lane, uint first_channel)
 {
     const uint quads = VALUE_CHUNK / 4u;
     for (uint i = lane; i < ROWS * quads; i += WORKGROUP) {
-        uint r = i / quads;
-        uint d = (i % quads) * 4u;
-        uint t = tile.first + r;
-        uint at = r * (VALUE_CHUNK / 2u) + d / 2u;
+        uint t = tile.first + i / quads;
         if (t < row_count) {
             uvec2 place = query_place(tile.b, query_row(t));
-            o_store4_aligned(o_at(place.x, query_head(t), place.y) + first_channel + d,
-                             vec4(staged_q[at], staged_q[at + 1u]));
+            o_store4_aligned(o_at(place.x, query_head(t), place.y) + first_channel +
+                                 (i % quads) * 4u,
+                             staged_q[i]);
         }
     }
 }
@@ -190,13 +246,13 @@ void store_o(uint lane, uint first_channel)
 // S += the products of the staged channels.
 void add_products(uint group, uint lane, uint lane_slot)
 {
-    for (uint d = 0u; d < HEAD_CHUNK / 2u; d += 4u) {
-        [[unroll]] for (uint e = 0u; e < 4u; e++) {
-            vec2 x[TILE_ROWS];
-            vec2 a[DIAGONALS];
-            vec2 c[DIAGONALS];
+    for (uint d = 0u; d < HEAD_CHUNK / 4u; d += 2u) {
+        [[unroll]] for (uint e = 0u; e < 2u; e++) {
+            vec4 x[TILE_ROWS];
+            vec4 a[DIAGONALS];
+            vec4 c[DIAGONALS];
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                x[r] = staged_q[lane_row(group, r) * (HEAD_CHUNK / 2u) + d + e];
+                x[r] = staged_q[lane_row(group, r) * (HEAD_CHUNK / 4u) + d + e];
             [[unroll]] for (uint n = 0u; n < DIAGONALS; n++) {
                 uint at = (lane_slot + STRIDE * n) * PITCH + d + e;
                 if (has_term(TERM_QUERY))
@@ -205,14 +261,14 @@ void add_products(uint group, uint lane, uint lane_slot)
                     c[n] = band[KEY_BAND + at];
             }
             [[unroll]] for (uint j = 0u; j < KEYS; j++) {
-                vec2 y = staged[(lane + TILE_LANES * j) * PITCH + d + e];
+                vec4 y = staged[(lane + TILE_LANES * j) * PITCH + d + e];
                 [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
                     uint n = j + TILE_ROWS - 1u - r;
-                    s[j][r] += x[r].x * y.x + x[r].y * y.y;
+                    s[j][r] += dot(x[r], y);
                     if (has_term(TERM_QUERY))
-                        s[j][r] += x[r].x * a[n].x + x[r].y * a[n].y;
+                        s[j][r] += dot(x[r], a[n]);
                     if (has_term(TERM_KEY))
-                        s[j][r] += y.x * c[n].x + y.y * c[n].y;
+                        s[j][r] += dot(y, c[n]);
                 }
             }
         }
@@ -225,12 +281,12 @@ void add_values(uint group, uint lane, uint chunk, bool edge)
 {
     for (uint c = 0u; c < STEP; c++) {
         vec4 w = weights[c * (GROUPS + 1u) + group];
-        [[unroll]] for (uint i = 0u; i < PAIRS; i++) {
-            vec2 y = staged[c * PITCH + i * TILE_LANES + lane];
+        vec2 y[PAIRS];
+        LOAD_PAIRS(y, staged, c * PITCH, lane)
+        [[unroll]] for (uint i = 0u; i < PAIRS; i++)
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                acc[slot_of(chunk, i, r)] = fma(vec2(w[r]), edge && w[r] == 0.0 ? vec2(0.0) : y,
+                acc[slot_of(chunk, i, r)] = fma(vec2(w[r]), edge && w[r] == 0.0 ? vec2(0.0) : y[i],
                                                 acc[slot_of(chunk, i, r)]);
-        }
     }
 }
 
@@ -239,12 +295,10 @@ void add_table_values(uint group, uint lane, uint chunk, bool edge)
 {
     const uint runs = STEP / STRIDE;
     uint first = ROWS - 1u - lane_row(group, TILE_ROWS - 1u);
-    [[unroll]] for (uint n = 0u; n < runs + TILE_ROWS - 1u; n++) {
+    [[dont_unroll]] for (uint n = 0u; n < runs + TILE_ROWS - 1u; n++) {
         [[dont_unroll]] for (uint i = 0u; i < STRIDE; i++) {
-            uint at = (first + STRIDE * n + i) * PITCH + lane;
             vec2 y[PAIRS];
-            [[unroll]] for (uint p = 0u; p < PAIRS; p++)
-                y[p] = band[at + p * TILE_LANES];
+            LOAD_PAIRS(y, band, (first + STRIDE * n + i) * PITCH, lane)
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
                 uint run = n + r - (TILE_ROWS - 1u); // beyond `runs` where there is none
                 if (run >= runs)
@@ -290,7 +344,7 @@ void main()
         row_reach[r] = row_reach_of(tile.b, lane_query_row(group, r), len);
 
     if (HEAD_CHUNKS == 1u) {
-        stage_q(id, 0u);
+        stage_q(id, 0u, 0u);
         if (PAIRING != PAIRING_NONE) {
             barrier();
             rotate_q(id);
@@ -310,19 +364,21 @@ void main()
     prepare_band(id, block);
     if (has_band())
         barrier();
+    last_key = uint(range.end) - 1u;
     while (block < range.end) {
+        first_key = uint(block);
         [[unroll]] for (uint j = 0u; j < KEYS; j++)
             s[j] = vec4(0.0);
         for (uint chunk = 0u; chunk < HEAD_CHUNKS; chunk++) {
             if (HEAD_CHUNKS > 1u) {
                 barrier();
-                stage_q(id, chunk * HEAD_CHUNK);
+                stage_q(id, 0u, chunk * HEAD_CHUNK);
             }
-            stage_k(id, block, range.end, chunk * HEAD_CHUNK);
+            stage_k(id, 0u, chunk * HEAD_CHUNK);
             if (has_term(TERM_QUERY))
-                stage_query_table(id, 0u, chunk * HEAD_CHUNK, 1.0);
+                stage_query_table(id, 0u, chunk * HEAD_CHUNK);
             if (has_term(TERM_KEY))
-                stage_key_table(id, KEY_BAND, chunk * HEAD_CHUNK, constants.scale_log2);
+                stage_key_table(id, KEY_BAND, chunk * HEAD_CHUNK);
             barrier();
             if (has_difference())
                 add_difference(id, chunk * HEAD_CHUNK);
@@ -342,8 +398,10 @@ void main()
                 int p = key;
                 if (in_range && constants.mask_order == MASK_ORDER_POSITION)
                     p = position_k(tile.b, uint(key));
-                [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                    s[j][r] = in_range && position_visible(row_reach[r], p) ? s[j][r] : LOWEST;
+                [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+                    bool visible = position_visible(row_reach[r], p);
+                    s[j][r] = in_range && visible ? s[j][r] : LOWEST;
+                }
             }
         }
 
@@ -372,9 +430,9 @@ void main()
             else // all lanes are done with K; in the shared form the reduction's barrier says so
                 barrier();
 #endif
-            stage_v(id, block, range.end, chunk * VALUE_CHUNK);
+            stage_v(id, 0u, chunk * VALUE_CHUNK);
             if (has_term(TERM_VALUE))
-                stage_value_table(id, 0u, chunk * VALUE_CHUNK, 1.0);
+                stage_value_table(id, 0u, chunk * VALUE_CHUNK);
             barrier();
             if (chunk == VALUE_CHUNKS - 1u)
                 prepare_band(id, next);
@@ -411,8 +469,8 @@ void main()
             barrier();
         [[unroll]] for (uint i = 0u; i < PAIRS; i++)
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                staged_q[lane_row(group, r) * (VALUE_CHUNK / 2u) + i * TILE_LANES + lane] =
-                    norm[r] * acc[slot_of(chunk, i, r)];
+                set_q_pair(lane_row(group, r) * (VALUE_CHUNK / 2u) + pair_number(i, lane),
+                           norm[r] * acc[slot_of(chunk, i, r)]);
         barrier();
         store_o(id, chunk * VALUE_CHUNK);
     }

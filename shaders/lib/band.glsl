@@ -17,14 +17,15 @@
 
 #define BAND_TABLES (TERM_TABLE | TERM_QUERY | TERM_KEY | TERM_SCALAR | TERM_VALUE)
 #define BIAS_TERMS (TERM_TABLE | TERM_SLOPE | TERM_LOGARITHM)
+#define BAND_SCALARS (TERM_SCALAR | TERM_CONTENT_BIAS | TERM_POSITION_BIAS | BIAS_TERMS)
 
 const uint DIAGONALS = TILE_ROWS + KEYS - 1u;
-const uint BAND = (TERMS & (BAND_TABLES | BIAS_TERMS)) != 0u ? ROWS + STEP : 1u;
-const uint VALUE_BANDS = (TERMS & TERM_VALUE) != 0u ? 1u : 0u;
-const uint LOGIT_BANDS = ((TERMS & TERM_QUERY) != 0u ? 1u : 0u) +
-                         ((TERMS & TERM_KEY) != 0u ? 1u : 0u);
-const uint BANDS = LOGIT_BANDS > VALUE_BANDS ? LOGIT_BANDS : VALUE_BANDS;
-const uint KEY_BAND = (TERMS & TERM_QUERY) != 0u ? BAND * PITCH : 0u; // first element of C's band
+const uint BAND = ROWS + STEP;
+const uint A_BANDS = (TERMS & TERM_QUERY) != 0u ? 1u : 0u;
+const uint C_BANDS = (TERMS & TERM_KEY) != 0u ? 1u : 0u;
+const uint V_BANDS = (TERMS & TERM_VALUE) != 0u ? 1u : 0u;
+const uint BANDS = A_BANDS + C_BANDS > V_BANDS ? A_BANDS + C_BANDS : V_BANDS;
+const uint KEY_BAND = A_BANDS * BAND * PITCH; // first element of C's band
 
 RHUMB_READ_VIEW(query_table, VIEW_QUERY_TABLE)
 RHUMB_READ_VIEW(key_table, VIEW_KEY_TABLE)
@@ -33,9 +34,10 @@ RHUMB_READ_VIEW(table_scalar, VIEW_TABLE_SCALAR)
 RHUMB_READ_VIEW(content_bias, VIEW_CONTENT_BIAS)
 RHUMB_READ_VIEW(position_bias, VIEW_POSITION_BIAS)
 
-shared vec2 band[BANDS == 0u ? 1u : BANDS * BAND * PITCH]; // rows of A, then those of C; later of V
-shared ivec2 band_rows[BAND];                             // rows of A, r, b, V; of C
-shared vec2 band_scalars[BAND];                           // inside the scale; b
+shared vec4 band[BANDS > 0u ? BANDS * BAND * PITCH : 1u];             // A and C, later V
+shared int band_rows[(TERMS & BAND_TABLES) != 0u ? BAND : 1u];        // of A, r, b and V
+shared int key_band_rows[C_BANDS > 0u ? BAND : 1u];                   // of C
+shared vec2 band_scalars[(TERMS & BAND_SCALARS) != 0u ? BAND : 1u];   // inside the scale; b
 
 // Distances between indices; else the scalar terms go by pairs of positions.
 bool by_index()
@@ -64,42 +66,46 @@ void prepare_band(uint id, int block)
         int delta = table_distance(tile.b, position_difference(block + int(i) - int(ROWS - 1u),
                                                                int(tile.first) + len.q_offset));
         int row = has_term(BAND_TABLES) ? row_of(delta) : NO_ROW;
-        int key_row = row;
-        if (has_term(TERM_KEY) && has_flag(TERM_FLAG_KEY_MIRRORED))
-            key_row = row_of(-delta);
+        if (has_term(BAND_TABLES))
+            band_rows[i] = row;
+        if (has_term(TERM_KEY))
+            key_band_rows[i] = has_flag(TERM_FLAG_KEY_MIRRORED) ? row_of(-delta) : row;
         vec2 scalars = vec2(0.0);
         if (has_term(TERM_SCALAR) && row != NO_ROW)
             scalars.x = constants.scale_log2 *
                         table_scalar_load(table_scalar_at(0u, 0u, uint(row)) + head);
         if (has_term(BIAS_TERMS))
             scalars.y = bias_factor() * scalar_bias(head, row, 1.0, delta, 0, 0, 1);
-        band_rows[i] = ivec2(row, key_row);
-        band_scalars[i] = scalars;
+        if (has_term(BAND_SCALARS))
+            band_scalars[i] = scalars;
     }
 }
 
-// stage_name(id, first, channel, factor): CHUNK channels of a table's rows, from `channel` on, to the
-// band that begins at `first`.
-#define STAGE_BAND(name, CHUNK, rows)                                                              \
-    void stage_##name(uint id, uint first, uint channel, float factor)                             \
+// The row of a slot, or the first one where there is none: then it counts as zeros.
+#define BAND_ROW(name, rows)                                                                      \
+    uint name##_row(uint slot)                                                                     \
     {                                                                                              \
-        const uint quads = CHUNK / 4u;                                                             \
-        for (uint i = id; i < BAND * quads; i += WORKGROUP) {                                      \
-            uint slot = i / quads;                                                                 \
-            uint d = (i % quads) * 4u;                                                             \
-            int row = band_rows[slot].rows;                                                        \
-            vec4 x = vec4(0.0);                                                                    \
-            if (row != NO_ROW)                                                                     \
-                x = factor *                                                                       \
-                    name##_load4_aligned(name##_at(0u, head, uint(row)) + channel + d);            \
-            band[first + slot * PITCH + d / 2u] = x.xy;                                            \
-            band[first + slot * PITCH + d / 2u + 1u] = x.zw;                                       \
-        }                                                                                          \
+        int row = rows[slot];                                                                      \
+        return name##_at(0u, head, row == NO_ROW ? 0u : uint(row));                                \
     }
 
-STAGE_BAND(query_table, HEAD_CHUNK, x)
-STAGE_BAND(key_table, HEAD_CHUNK, y)
-STAGE_BAND(value_table, VALUE_CHUNK, x)
+BAND_ROW(query_table, band_rows)
+BAND_ROW(key_table, key_band_rows)
+BAND_ROW(value_table, band_rows)
+
+vec4 query_row_or_zeros(uint slot, uint d, vec4 x)
+{
+    return band_rows[slot] == NO_ROW ? vec4(0.0) : x;
+}
+
+vec4 key_row_or_zeros(uint slot, uint d, vec4 x)
+{
+    return key_band_rows[slot] == NO_ROW ? vec4(0.0) : constants.scale_log2 * x;
+}
+
+STAGE_ROWS(query_table, BAND, HEAD_CHUNK, band, PITCH, query_row_or_zeros)
+STAGE_ROWS(key_table, BAND, HEAD_CHUNK, band, PITCH, key_row_or_zeros)
+STAGE_ROWS(value_table, BAND, VALUE_CHUNK, band, PITCH, query_row_or_zeros)
 
 // Q is staged with u, but A meets q + w: (q + w) . A = (q + u) . A + (w - u) . A, and the last product
 // is a scalar of the slot.
@@ -123,8 +129,7 @@ void add_difference(uint id, uint channel)
                 x = position_bias_load4_aligned(w + d);
             if (has_term(TERM_CONTENT_BIAS))
                 x -= content_bias_load4_aligned(u + d);
-            uint at = i * PITCH + d / 2u;
-            sum += dot(x, vec4(band[at], band[at + 1u]));
+            sum += dot(x, band[i * PITCH + d / 4u]);
         }
         band_scalars[i].x += constants.scale_log2 * sum;
     }

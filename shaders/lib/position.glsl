@@ -149,9 +149,12 @@ Reach row_reach_of(uint b, uint a, Lengths n)
                                                                 : int(a) + n.q_offset);
 }
 
+// Two comparisons and no branch; kept keys are never too early.
 bool position_visible(Reach r, int pos_k)
 {
-    return pos_k <= r.high && (pos_k >= r.low || uint(pos_k) < uint(push.kept_keys));
+    bool early = (uint(pos_k) < uint(push.kept_keys) ? NO_WINDOW : pos_k) < r.low;
+    bool late = pos_k > r.high;
+    return !(early || late);
 }
 
 // Keys that any of some rows may see: [0, kept) and [first, end). Nothing: end is 0.
