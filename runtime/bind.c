@@ -436,7 +436,7 @@ static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
     uint32_t index = by_address ? RHUMB_BY_ADDRESS
                      : fast     ? RHUMB_FAST_ALIGNMENT
                                 : RHUMB_ANY_ALIGNMENT;
-    bindings->by_head = by_address;
+    bindings->by_head = r->by_head[index];
     bindings->pipeline = b->plan->pipelines[index]->pipeline;
     if (r->has_second && !by_address)
         bindings->second = b->plan->pipelines[RHUMB_SECOND_STAGE]->pipeline;

@@ -387,6 +387,8 @@ typedef struct rhumb_resolved {
     bool address_only; /* no other pipeline: bindings without addresses are refused */
     rhumb_pipeline_key keys[RHUMB_PLAN_PIPELINES];
     uint32_t rows_per_group[RHUMB_PLAN_PIPELINES];
+    bool by_head[RHUMB_PLAN_PIPELINES]; /* attention: a work group has rows of one head, not of all
+                                           that share K and V */
     uint32_t rows_per_block; /* of a batch entry, that WORKSPACE has room for */
     rhumb_plan_properties properties;
 } rhumb_resolved;
@@ -431,7 +433,7 @@ struct rhumb_bindings {
     VkPipeline pipeline;
     VkPipeline second; /* RHUMB_SECOND_STAGE, or VK_NULL_HANDLE */
     uint32_t rows_per_group;
-    bool by_head; /* attention: a work group has rows of one head, not of all that share K and V */
+    bool by_head;
     uint32_t batch;
     uint32_t q_length; /* rows and keys of the views */
     uint32_t k_length;

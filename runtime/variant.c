@@ -104,13 +104,33 @@ struct tile {
     bool subgroup;
 };
 
-static uint32_t tile_bytes(const struct tile *t)
+#define TILE_BIASES (TERM_TABLE | TERM_SLOPE | TERM_LOGARITHM)
+#define TILE_BANDS (TERM_QUERY | TERM_KEY | TERM_SCALAR | TERM_VALUE) /* by distances of indices */
+#define TILE_TERMS                                                                                 \
+    (TILE_BIASES | TILE_BANDS | TERM_SEGMENT | TERM_CONTENT_BIAS | TERM_POSITION_BIAS |            \
+     TERM_ROW_SCALE)
+
+/* As lib/band.glsl declares it: one element of each array that is not used. */
+static uint32_t band_bytes(const struct tile *t, uint32_t terms)
+{
+    const uint32_t scalars = TERM_SCALAR | TERM_CONTENT_BIAS | TERM_POSITION_BIAS | TILE_BIASES;
+    uint32_t slots = t->workgroup / TILE_LANES * TILE_ROWS + TILE_LANES * t->keys;
+    uint32_t widest = t->head_chunk > t->value_chunk ? t->head_chunk : t->value_chunk;
+    uint32_t a = terms & TERM_QUERY ? 1 : 0, c = terms & TERM_KEY ? 1 : 0;
+    uint32_t bands = a + c > 0 ? a + c : terms & TERM_VALUE ? 1 : 0;
+    return (bands ? bands * slots * (widest * 4 + 16) : 16) +
+           (terms & (TERM_TABLE | TILE_BANDS) ? slots : 1) * 4 + (c ? slots : 1) * 4 +
+           (terms & scalars ? slots : 1) * 8;
+}
+
+static uint32_t tile_bytes(const struct tile *t, uint32_t terms)
 {
     uint32_t groups = t->workgroup / TILE_LANES;
     uint32_t rows = groups * TILE_ROWS;
     uint32_t step = TILE_LANES * t->keys;
     uint32_t widest = t->head_chunk > t->value_chunk ? t->head_chunk : t->value_chunk;
-    uint32_t bytes = rows * t->head_chunk * 4 + step * (widest * 4 + 16) + step * (groups + 1) * 16;
+    uint32_t bytes = rows * t->head_chunk * 4 + step * (widest * 4 + 16) +
+                     step * (groups + 1) * 16 + band_bytes(t, terms);
     return t->subgroup ? bytes : bytes + TILE_LANES * (groups + 1) * 16;
 }
 
@@ -139,6 +159,25 @@ static bool layout_fits(const rhumb_resolved *r, char *why, size_t size)
     return false;
 }
 
+/* Rows of tables follow the diagonals of indices; Q is rotated after u has joined it; ROW_SCALE is
+ * the factor of all of b. */
+static bool tile_terms_fit(const rhumb_resolved *r, char *why, size_t size)
+{
+    const uint32_t positions = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
+    const uint32_t terms = r->terms.mask;
+    if (terms & ~(uint32_t)TILE_TERMS)
+        snprintf(why, size, "wanted terms 0x%x, found 0x%x", TILE_TERMS, terms);
+    else if ((r->info.views & positions) == positions && (terms & TILE_BANDS))
+        snprintf(why, size, "wanted distances of indices for tables, found both position views");
+    else if (r->has_rotary && (terms & TERM_CONTENT_BIAS))
+        snprintf(why, size, "wanted Q that is rotated already beside CONTENT_BIAS, found rotation");
+    else if ((terms & TERM_ROW_SCALE) && (terms & TILE_BIASES) != TERM_TABLE)
+        snprintf(why, size, "wanted ROW_SCALE with TABLE alone, found terms 0x%x", terms);
+    else
+        return true;
+    return false;
+}
+
 static bool tile_shape_fits(const rhumb_resolved *r, char *why, size_t size)
 {
     const rhumb_plan_info *i = &r->info;
@@ -157,7 +196,7 @@ static bool tile_shape_fits(const rhumb_resolved *r, char *why, size_t size)
                  r->rotary.rotary_dim, r->rotary.rotary_offset);
         return false;
     }
-    return true;
+    return tile_terms_fit(r, why, size);
 }
 
 /* Lanes of a row group exchange maxima by shuffles where they share a subgroup. */
@@ -184,33 +223,36 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
     static const struct {
         uint32_t workgroup, keys;
     } forms[] = {{128, 4}, {64, 4}, {64, 2}, {64, 1}, {32, 1}};
+    enum { FORMS = sizeof forms / sizeof forms[0] };
     const rhumb_limits *l = &context->limits;
     uint32_t smallest = UINT32_MAX;
     bool subgroup =
         rhumb_has_shuffles(l) && !avoided(r, RHUMB_SELF_TEST_ATTENTION_TILE_SUBGROUP);
-    if (!plain_only(r, why, size) || !tile_shape_fits(r, why, size))
+    if (!tile_shape_fits(r, why, size))
         return false;
     if (!subgroup && avoided(r, RHUMB_SELF_TEST_ATTENTION_TILE)) {
         snprintf(why, size, FOUND_WRONG);
         return false;
     }
-    /* Q is rotated as a whole head, so its channels are not cut then. */
-    for (uint32_t parts = 1; parts <= (r->has_rotary ? 1u : 4u); parts *= 2) {
+    /* Q is rotated as a whole head, so its channels are not cut then. Rows of tables are staged for
+     * all distances of a step: fewer channels at a time cost less than fewer keys. */
+    const uint32_t most_parts = r->has_rotary ? 1 : 3;
+    bool parts_first = r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_VALUE);
+    for (uint32_t i = 0; i < FORMS * most_parts; i++) {
+        uint32_t form = parts_first ? i / most_parts : i % FORMS;
+        uint32_t parts = 1u << (parts_first ? i % most_parts : i / FORMS);
         if (r->info.head_dim % (16 * parts))
-            break;
-        for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
-            struct tile t = {
-                .workgroup = forms[f].workgroup, .keys = forms[f].keys, .subgroup = subgroup};
-            t.head_chunk = r->info.head_dim / parts;
-            t.value_chunk =
-                widest_chunk(r->info.value_dim, rhumb_min_u32(t.head_chunk, TILE_VALUE_CHUNK));
-            t.shared_bytes = tile_bytes(&t);
-            if (t.shared_bytes < smallest)
-                smallest = t.shared_bytes;
-            if (t.shared_bytes <= l->max_shared_bytes && t.workgroup <= l->max_invocations) {
-                *tile = t;
-                return true;
-            }
+            continue;
+        struct tile t = {
+            .workgroup = forms[form].workgroup, .keys = forms[form].keys, .subgroup = subgroup};
+        t.head_chunk = r->info.head_dim / parts;
+        t.value_chunk =
+            widest_chunk(r->info.value_dim, rhumb_min_u32(t.head_chunk, TILE_VALUE_CHUNK));
+        t.shared_bytes = tile_bytes(&t, r->terms.mask);
+        smallest = rhumb_min_u32(smallest, t.shared_bytes);
+        if (t.shared_bytes <= l->max_shared_bytes && t.workgroup <= l->max_invocations) {
+            *tile = t;
+            return true;
         }
     }
     snprintf(why, size, "wanted %u bytes of shared memory, the device has %u", smallest,
@@ -307,6 +349,7 @@ static void set_tile(rhumb_resolved *r, const struct tile *t)
     key->spec[SPEC_VALUE_CHUNK] = t->value_chunk;
     key->spec[SPEC_KEYS] = t->keys;
     r->rows_per_group[RHUMB_FAST_ALIGNMENT] = t->workgroup / TILE_LANES * TILE_ROWS;
+    r->by_head[RHUMB_FAST_ALIGNMENT] = r->terms.mask != 0;
     r->has_fast = true;
     p->variant = RHUMB_VARIANT_TILE;
     p->invocations = t->workgroup;
@@ -393,6 +436,7 @@ static void set_broadcast(rhumb_resolved *r)
     key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
     key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
     r->rows_per_group[RHUMB_BY_ADDRESS] = BROADCAST_LANES * BROADCAST_ROWS;
+    r->by_head[RHUMB_BY_ADDRESS] = true;
     r->has_by_address = true;
 }
 

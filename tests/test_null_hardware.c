@@ -1,125 +1,11 @@
 /* Machine code for GPUs that are not there: RADV compiles for any AMD GPU that RADV_FORCE_FAMILY
  * names. Every operation, variant and storage format must compile on each, and hold all its values
- * in registers. One process per family, since the driver reads the variable once: Criterion gives
- * each test its own. */
-#define _POSIX_C_SOURCE 200809L /* setenv */
-
-#include "host.h"
+ * in registers. */
+#include "radv.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <unistd.h>
-
-/* Of a kernel: at up to 8 bytes each, they fit these GPUs' instruction cache of 32 KiB. The largest
- * kernel has 2,800. Registers indexed by what the compiler takes for no constant once made 7,000 to
- * 30,000 of a tile form, without a spill. */
-#define MOST_INSTRUCTIONS 4096
-
-static struct {
-    PFN_vkGetInstanceProcAddr get;
-    PFN_vkGetDeviceProcAddr get_device;
-    PFN_vkCreateComputePipelines create;
-    PFN_vkGetPipelineExecutableStatisticsKHR statistics;
-    char line[512];        /* of the newest pipeline, as is instructions */
-    uint64_t spilled;      /* registers and bytes of scratch memory, of all pipelines of a plan */
-    uint64_t instructions;
-    uint32_t pipelines;
-} radv;
-
-static bool contains(const char *text, const char *part)
-{
-    for (; *text != '\0'; text++) {
-        if (strncasecmp(text, part, strlen(part)) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static uint64_t value_of(const VkPipelineExecutableStatisticKHR *s)
-{
-    switch (s->format) {
-    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR:
-        return s->value.u64;
-    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR:
-        return (uint64_t)s->value.i64;
-    default:
-        return 0;
-    }
-}
-
-static void read_statistics(VkDevice device, VkPipeline pipeline)
-{
-    const VkPipelineExecutableInfoKHR info = {
-        .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
-        .pipeline = pipeline,
-    };
-    static const char *const shown[] = {"VGPRs", "SGPRs", "LDS size", "Subgroups per SIMD",
-                                        "Instructions"};
-    VkPipelineExecutableStatisticKHR statistics[64];
-    uint32_t count = 64;
-    size_t length = 0;
-    memset(statistics, 0, sizeof statistics);
-    for (uint32_t i = 0; i < count; i++) {
-        statistics[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR;
-    }
-    radv.line[0] = '\0';
-    radv.instructions = 0;
-    (void)radv.statistics(device, &info, &count, statistics);
-    cr_assert_gt(count, 0, "RADV gives no statistics");
-    for (uint32_t i = 0; i < count; i++) {
-        const VkPipelineExecutableStatisticKHR *s = &statistics[i];
-        if (contains(s->name, "spill") || contains(s->name, "scratch")) {
-            radv.spilled += value_of(s);
-        }
-        if (strcmp(s->name, "Instructions") == 0) {
-            radv.instructions = value_of(s);
-        }
-        for (size_t n = 0; n < sizeof shown / sizeof shown[0]; n++) {
-            if (strcmp(s->name, shown[n]) == 0 && length < sizeof radv.line) {
-                length += (size_t)snprintf(radv.line + length, sizeof radv.line - length,
-                                           " %s %llu", s->name, (unsigned long long)value_of(s));
-            }
-        }
-    }
-}
-
-static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache cache,
-                                                       uint32_t count,
-                                                       const VkComputePipelineCreateInfo *infos,
-                                                       const VkAllocationCallbacks *allocator,
-                                                       VkPipeline *pipelines)
-{
-    VkComputePipelineCreateInfo info = infos[0];
-    VkResult result;
-    cr_assert_eq(count, 1);
-    info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
-    result = radv.create(device, cache, 1, &info, allocator, pipelines);
-    if (result == VK_SUCCESS) {
-        read_statistics(device, pipelines[0]);
-        cr_expect_gt(radv.instructions, 0, "RADV counts no instructions");
-        cr_expect_leq(radv.instructions, MOST_INSTRUCTIONS, "pipeline %u of the process:%s",
-                      radv.pipelines, radv.line);
-        radv.pipelines++;
-    }
-    return result;
-}
-
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_function(VkDevice device,
-                                                                    const char *name)
-{
-    return strcmp(name, "vkCreateComputePipelines") == 0 ? (PFN_vkVoidFunction)create_pipelines
-                                                          : radv.get_device(device, name);
-}
-
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_function(VkInstance instance, const char *name)
-{
-    return strcmp(name, "vkGetDeviceProcAddr") == 0 ? (PFN_vkVoidFunction)get_device_function
-                                                    : radv.get(instance, name);
-}
 
 static void compile(rhumb_context *context, const char *family, const char *what,
                     const rhumb_plan_info *info)
@@ -127,7 +13,7 @@ static void compile(rhumb_context *context, const char *family, const char *what
     rhumb_plan *plan = NULL;
     rhumb_plan_properties properties;
     rhumb_result result;
-    radv.spilled = 0;
+    uint64_t spilled = radv_look()->spilled;
     result = rhumb_create_plan(context, info, &plan);
     cr_expect_eq(result, RHUMB_OK, "%s: %s: %s", family, what, rhumb_last_message(context));
     if (result != RHUMB_OK) {
@@ -135,10 +21,11 @@ static void compile(rhumb_context *context, const char *family, const char *what
     }
     rhumb_init_plan_properties(&properties);
     cr_expect_eq(rhumb_get_plan_properties(plan, &properties), RHUMB_OK);
-    printf("%s: %s, variant %d:%s spilled %llu\n", family, what, (int)properties.variant, radv.line,
-           (unsigned long long)radv.spilled);
-    cr_expect_eq(radv.spilled, 0, "%s: %s spills registers or uses scratch memory (%llu)", family,
-                 what, (unsigned long long)radv.spilled);
+    spilled = radv_look()->spilled - spilled;
+    printf("%s: %s, variant %d:%s spilled %llu\n", family, what, (int)properties.variant,
+           radv_look()->line, (unsigned long long)spilled);
+    cr_expect_eq(spilled, 0, "%s: %s spills registers or uses scratch memory (%llu)", family, what,
+                 (unsigned long long)spilled);
     rhumb_destroy_plan(plan);
 }
 
@@ -517,36 +404,10 @@ static void compile_all(rhumb_context *context, const char *family)
 
 static void run_family(const char *family)
 {
-    static const char *const extensions[] = {VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME};
-    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR feature = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
-        .pipelineExecutableInfo = VK_TRUE,
-    };
-    const char *icd = getenv("RHUMB_TEST_RADV_ICD");
-    rhumb_hosted_info info;
-    rhumb_context *context = NULL;
-    static host h;
-    if (icd == NULL || icd[0] == '\0' || access(icd, R_OK) != 0) {
-        printf("left out: no RADV (RHUMB_TEST_RADV_ICD names no readable ICD file)\n");
-        cr_skip_test("left out: no RADV");
-    }
-    setenv("RADV_FORCE_FAMILY", family, 1);
-    setenv("VK_ICD_FILENAMES", icd, 1);
-    setenv("VK_DRIVER_FILES", icd, 1);
-    host_open_named(&h, "", false, &feature, extensions, 1);
-    radv.get = h.get;
-    radv.get_device = (PFN_vkGetDeviceProcAddr)h.get(h.instance, "vkGetDeviceProcAddr");
-    radv.create = h.vk.vkCreateComputePipelines;
-    radv.statistics = h.vk.vkGetPipelineExecutableStatisticsKHR;
-    cr_assert_not_null((void *)(uintptr_t)radv.statistics);
-    host_describe(&h, &info);
-    info.get_instance_proc_addr = get_function;
-    cr_assert_eq(rhumb_create_hosted(&info, &context), RHUMB_OK, "%s", rhumb_last_message(NULL));
+    rhumb_context *context = radv_open(family);
     compile_all(context, family);
-    cr_expect_geq(radv.pipelines, 90);
+    cr_expect_geq(radv_look()->pipelines, 90);
     rhumb_destroy_context(context);
-    /* The device stays open: RADV's null hardware has no queue to wait for, and crashes in
-     * vkDestroyDevice. */
 }
 
 Test(null_hardware, every_kernel_compiles_without_spills_for_navi31)

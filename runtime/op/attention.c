@@ -151,7 +151,7 @@ const rhumb_operation rhumb_op_attention = {
                 BIT(RHUMB_VIEW_BLOCK_TABLE),
     .quantised = BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V),
     .vectors = BIT(RHUMB_VIEW_Q) | BIT(RHUMB_VIEW_K) | BIT(RHUMB_VIEW_V) | BIT(RHUMB_VIEW_O) |
-               RHUMB_VECTOR_TABLES,
+               RHUMB_VECTOR_TABLES | BIT(RHUMB_VIEW_VALUE_TABLE),
     .max_head_dim = RHUMB_MAX_HEAD_DIM,
     .resolve = resolve,
     .choose = rhumb_choose_attention,

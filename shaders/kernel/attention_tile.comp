@@ -4,24 +4,29 @@
 #ifdef RHUMB_SUBGROUP
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
-// ATTENTION, prefill: O[b, h, a] = sum_j softmax_j(scale q_a . k_j) v_j over the visible keys, by
-// tiles of rows and keys in shared memory.
+// ATTENTION, prefill, by tiles of rows and keys in shared memory, with the terms of relative schemes:
+//
+//   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment]) + b[rho]
+//   O = sum_j softmax_j(S) (v_j + V[rho]) over the visible keys
 //
 //   Q [B, H, Lq, D], K [B, Hkv, Lk, D], V [B, Hkv, Lk, DV], O [B, H, Lq, DV];
 //   D and DV multiples of 16.
 //
-// A work group is GROUPS row groups of TILE_LANES lanes. A lane owns TILE_ROWS rows, KEYS keys of
-// each step (lane + TILE_LANES j, so that lanes read K without bank conflicts) and DV / TILE_LANES
-// channels of the output, in pairs 16 channels apart. The same rows in both products: maximum, sum
-// and rescale stay in registers. Channels are staged in chunks (HEAD_CHUNK of Q and K, VALUE_CHUNK
-// of V) where shared memory does not hold a whole head; Q is then staged again for every step.
+// A work group is GROUPS row groups of TILE_LANES lanes. A lane owns TILE_ROWS rows, STRIDE apart,
+// KEYS keys of each step, TILE_LANES apart (so that lanes read K without bank conflicts), and
+// DV / TILE_LANES channels of the output. The same rows in both products:
+// maximum, sum and rescale stay in registers. Channels are staged in chunks (HEAD_CHUNK of Q and K,
+// VALUE_CHUNK of V) where shared memory does not hold a whole head; Q is then staged again for every
+// step. Without terms the rows of a tile are those of all heads that share K and V, with them those
+// of one head: rows of tables are staged for the distances of a step beside K and V (lib/band.glsl).
 //
-//   step: stage K | S = Q K^T | row maximum over lanes | P = exp2(S - max) to shared, stage V |
-//         O += P V
+//   step: stage K, A, C | S | row maximum over lanes | P = exp2(S - max) to shared, stage V and its
+//         table | O += P V
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
 #include "lib/position.glsl"
 #include "lib/trig.glsl"
+#include "lib/terms.glsl"
 #include "lib/rows.glsl"
 #include "lib/place.glsl"
 #include "lib/logit.glsl"
@@ -38,52 +43,114 @@ layout(constant_id = SPEC_KEYS) const uint KEYS = 4u;
 const uint GROUPS = WORKGROUP / TILE_LANES;
 const uint ROWS = GROUPS * TILE_ROWS;
 const uint STEP = TILE_LANES * KEYS;
+const uint STRIDE = GROUPS < TILE_LANES ? GROUPS : TILE_LANES; // of a lane's rows
 const uint HEAD_CHUNKS = HEAD_DIM / HEAD_CHUNK;
 const uint VALUE_CHUNKS = VALUE_DIM / VALUE_CHUNK;
 const uint PAIRS = VALUE_CHUNK / (2u * TILE_LANES); // channel pairs of a lane in a chunk
 const uint WIDEST = HEAD_CHUNK > VALUE_CHUNK ? HEAD_CHUNK : VALUE_CHUNK;
-const uint PITCH = WIDEST / 2u + 2u;                // of a staged key, in vec2: padded by 16 bytes
+const uint PITCH = WIDEST / 4u + 1u;                // of a staged key, in vec4: padded by one
 const uint REDUCE_GROUPS = GROUPS;
 #include "lib/reduce.glsl"
 
 RHUMB_READ_VIEW(q, VIEW_Q)
 RHUMB_READ_VIEW(k, VIEW_K)
 RHUMB_READ_VIEW(v, VIEW_V)
+RHUMB_READ_VIEW(row_scale, VIEW_ROW_SCALE)
 RHUMB_WRITE_VIEW(o, VIEW_O)
 
-shared vec2 staged_q[ROWS * HEAD_CHUNK / 2u];       // Q, in the end O: VALUE_CHUNK <= HEAD_CHUNK
-shared vec2 staged[STEP * PITCH];                   // K, then V
+shared vec4 staged_q[ROWS * HEAD_CHUNK / 4u];       // Q, in the end O: VALUE_CHUNK <= HEAD_CHUNK
+shared vec4 staged[STEP * PITCH];                   // K, then V
 shared vec4 weights[STEP * (GROUPS + 1u)];          // P[key][row group], padded
 
 Tile tile;
+uint head; // of all rows, with terms
 Lengths len;
 uint row_count;
+uint first_key; // of the step
+uint last_key;  // that any row of the tile sees
 
-void stage_q(uint lane, uint first_channel)
+// This lane's sums of P V: [chunk][pair of channels][row]
+vec2 acc[VALUE_CHUNKS * PAIRS * TILE_ROWS];
+vec4 s[KEYS]; // its logits [key][row]
+
+// Channels of a lane in a chunk: quads TILE_LANES quads apart, and a pair beyond them where PAIRS is
+// odd. A pair's number among those of the chunk:
+uint pair_number(uint i, uint lane)
 {
-    const uint quads = HEAD_CHUNK / 4u;
-    for (uint i = lane; i < ROWS * quads; i += WORKGROUP) {
-        uint r = i / quads;
-        uint d = (i % quads) * 4u;
-        uint t = tile.first + r;
-        vec4 x = vec4(0.0);
-        if (t < row_count)
-            x = q_load4_aligned(q_at(tile.b, row_head(tile, t), row_index(t)) + first_channel + d) *
-                constants.scale_log2;
-        staged_q[r * (HEAD_CHUNK / 2u) + d / 2u] = x.xy;
-        staged_q[r * (HEAD_CHUNK / 2u) + d / 2u + 1u] = x.zw;
-    }
+    return i / 2u * (2u * TILE_LANES) + (PAIRS - i > 1u || i % 2u == 1u ? 2u * lane + i % 2u : lane);
 }
 
-float staged_channel(uint r, uint d)
+// Loads a lane's pairs of channels of a row that begins at `first`.
+#define LOAD_PAIRS(y, memory, first, lane)                                                         \
+    [[unroll]] for (uint quad = 0u; quad < PAIRS / 2u; quad++) {                                   \
+        vec4 x = memory[(first) + quad * TILE_LANES + lane];                                       \
+        y[2u * quad] = x.xy;                                                                       \
+        y[2u * quad + 1u] = x.zw;                                                                  \
+    }                                                                                              \
+    if (PAIRS % 2u == 1u) {                                                                        \
+        uint at = (first) + PAIRS / 2u * TILE_LANES + (lane >> 1);                                 \
+        y[PAIRS - 1u] = vec2(memory[at][2u * (lane & 1u)], memory[at][2u * (lane & 1u) + 1u]);     \
+    }
+
+// Lanes along a row that is staged: a power of two that divides its quads of channels.
+#define LANES_ALONG(WIDTH) (WIDTH % 64u == 0u ? 16u : WIDTH % 32u == 0u ? 8u : 4u)
+
+// stage_name(id, first, channel): WIDTH channels of COUNT rows, from `channel` on, to memory from
+// `first` on. name_row(r): the element of row r; change(r, d, x): of its channels from d on. Four
+// rows of a lane at a time: their loads are on their way together.
+#define STAGE_ROWS(name, COUNT, WIDTH, memory, row_pitch, change)                                  \
+    void stage_##name(uint id, uint first, uint channel)                                           \
+    {                                                                                              \
+        const uint along = LANES_ALONG(WIDTH);                                                     \
+        const uint at_once = WORKGROUP / along;                                                    \
+        uint lane_d = id % along;                                                                  \
+        uint lane_r = id / along;                                                                  \
+        [[dont_unroll]] for (uint base = 0u; base < COUNT; base += 4u * at_once) {                 \
+            vec4 x[WIDTH / along];                                                                 \
+            [[unroll]] for (uint i = 0u; i < 4u; i++) {                                            \
+                uint r = base + i * at_once + lane_r;                                              \
+                if (COUNT % (4u * at_once) != 0u)                                                  \
+                    r = min(r, COUNT - 1u);                                                        \
+                uint at = name##_row(r) + channel + 4u * lane_d;                                   \
+                [[unroll]] for (uint n = 0u; n < WIDTH / 4u / along; n++)                          \
+                    x[n * 4u + i] = name##_load4_aligned(at + 4u * n * along);                     \
+            }                                                                                      \
+            [[unroll]] for (uint i = 0u; i < 4u; i++) {                                            \
+                uint r = base + i * at_once + lane_r;                                              \
+                if (COUNT % (4u * at_once) != 0u && r >= COUNT)                                    \
+                    continue;                                                                      \
+                [[unroll]] for (uint n = 0u; n < WIDTH / 4u / along; n++) {                        \
+                    uint d = lane_d + n * along;                                                   \
+                    memory[first + r * row_pitch + d] =                                            \
+                        change(r, channel + 4u * d, x[n * 4u + i]);                                \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+vec4 unchanged(uint r, uint d, vec4 x)
 {
-    vec2 x = staged_q[r * (HEAD_CHUNK / 2u) + d / 2u];
-    return (d & 1u) != 0u ? x.y : x.x;
+    return x;
+}
+
+#include "lib/band.glsl"
+#include "lib/tile_logits.glsl"
+
+// Pair of channels p of staged Q.
+vec2 q_pair(uint p)
+{
+    return vec2(staged_q[p >> 1][2u * (p & 1u)], staged_q[p >> 1][2u * (p & 1u) + 1u]);
+}
+
+void set_q_pair(uint p, vec2 x)
+{
+    staged_q[p >> 1][2u * (p & 1u)] = x.x;
+    staged_q[p >> 1][2u * (p & 1u) + 1u] = x.y;
 }
 
 vec2 row_cos_sin(uint t, uint pair)
 {
-    int p = t < row_count ? rotary_position(tile.b, row_index(t), len.q_offset, pair) : 0;
+    int p = t < row_count ? rotary_position(tile.b, query_row(t), len.q_offset, pair) : 0;
     return rotary_cos_sin(p, pair, false);
 }
 
@@ -104,45 +171,55 @@ void rotate_q(uint lane)
             vec2 b = row_cos_sin(t, 2u * u + 1u);
             vec2 c = vec2(a.x, b.x);
             vec2 s = vec2(a.y, b.y);
-            vec2 x = staged_q[at];
-            vec2 y = staged_q[at + pairs / 2u];
-            staged_q[at] = x * c - y * s;
-            staged_q[at + pairs / 2u] = x * s + y * c;
+            vec2 x = q_pair(at);
+            vec2 y = q_pair(at + pairs / 2u);
+            set_q_pair(at, x * c - y * s);
+            set_q_pair(at + pairs / 2u, x * s + y * c);
         } else {
             vec2 cs = row_cos_sin(t, u);
-            vec2 x = staged_q[at];
-            staged_q[at] = vec2(x.x * cs.x - x.y * cs.y, x.x * cs.y + x.y * cs.x);
+            vec2 x = q_pair(at);
+            set_q_pair(at, vec2(x.x * cs.x - x.y * cs.y, x.x * cs.y + x.y * cs.x));
         }
     }
 }
 
-void stage_k(uint lane, int block, int end, uint first_channel)
+// Elements from which rows are staged. A row that does not exist is another one: it is never stored,
+// and as a key it is hidden.
+uint q_row(uint r)
 {
-    const uint quads = HEAD_CHUNK / 4u;
-    for (uint i = lane; i < STEP * quads; i += WORKGROUP) {
-        uint c = i / quads;
-        uint d = (i % quads) * 4u;
-        vec4 x = vec4(0.0);
-        if (block + int(c) < end)
-            x = k_load4_aligned(k_at(tile.b, tile.kv_head, uint(block) + c) + first_channel + d);
-        staged[c * PITCH + d / 2u] = x.xy;
-        staged[c * PITCH + d / 2u + 1u] = x.zw;
-    }
+    uint t = min(tile.first + r, max(row_count, 1u) - 1u);
+    uvec2 place = query_place(tile.b, query_row(t));
+    return q_at(place.x, query_head(t), place.y);
 }
 
-void stage_v(uint lane, int block, int end, uint first_channel)
+uint k_row(uint c)
 {
-    const uint quads = VALUE_CHUNK / 4u;
-    for (uint i = lane; i < STEP * quads; i += WORKGROUP) {
-        uint c = i / quads;
-        uint d = (i % quads) * 4u;
-        vec4 x = vec4(0.0);
-        if (block + int(c) < end)
-            x = v_load4_aligned(v_at(tile.b, tile.kv_head, uint(block) + c) + first_channel + d);
-        staged[c * PITCH + d / 2u] = x.xy;
-        staged[c * PITCH + d / 2u + 1u] = x.zw;
-    }
+    uvec2 place = key_place(tile.b, min(first_key + c, last_key));
+    return k_at(place.x, tile.kv_head, place.y);
 }
+
+uint v_row(uint c)
+{
+    uvec2 place = key_place(tile.b, min(first_key + c, last_key));
+    return v_at(place.x, tile.kv_head, place.y);
+}
+
+// Of channels d of row r, from their elements.
+vec4 q_changed(uint r, uint d, vec4 x)
+{
+    if (has_term(TERM_CONTENT_BIAS))
+        x += content_bias_load4_aligned(content_bias_at(0u, 0u, head) + d);
+    x *= constants.scale_log2;
+    if (has_view(VIEW_ROW_SCALE) && !has_term(TERM_ROW_SCALE)) {
+        uint t = min(tile.first + r, max(row_count, 1u) - 1u);
+        x *= row_scale_load(row_scale_at(0u, tile.b, query_head(t)) + query_row(t));
+    }
+    return x;
+}
+
+STAGE_ROWS(q, ROWS, HEAD_CHUNK, staged_q, HEAD_CHUNK / 4u, q_changed)
+STAGE_ROWS(k, STEP, HEAD_CHUNK, staged, PITCH, unchanged)
+STAGE_ROWS(v, STEP, VALUE_CHUNK, staged, PITCH, unchanged)
 
 // Place of a channel pair's output among a lane's registers. The constant for a single chunk is
 // written out: from chunk * PAIRS some compilers do not see it, and index registers by long chains
@@ -156,14 +233,94 @@ void store_o(uint lane, uint first_channel)
 {
     const uint quads = VALUE_CHUNK / 4u;
     for (uint i = lane; i < ROWS * quads; i += WORKGROUP) {
-        uint r = i / quads;
-        uint d = (i % quads) * 4u;
-        uint t = tile.first + r;
-        uint at = r * (VALUE_CHUNK / 2u) + d / 2u;
-        if (t < row_count)
-            o_store4_aligned(o_at(tile.b, row_head(tile, t), row_index(t)) + first_channel + d,
-                             vec4(staged_q[at], staged_q[at + 1u]));
+        uint t = tile.first + i / quads;
+        if (t < row_count) {
+            uvec2 place = query_place(tile.b, query_row(t));
+            o_store4_aligned(o_at(place.x, query_head(t), place.y) + first_channel +
+                                 (i % quads) * 4u,
+                             staged_q[i]);
+        }
     }
+}
+
+// S += the products of the staged channels.
+void add_products(uint group, uint lane, uint lane_slot)
+{
+    for (uint d = 0u; d < HEAD_CHUNK / 4u; d += 2u) {
+        [[unroll]] for (uint e = 0u; e < 2u; e++) {
+            vec4 x[TILE_ROWS];
+            vec4 a[DIAGONALS];
+            vec4 c[DIAGONALS];
+            [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                x[r] = staged_q[lane_row(group, r) * (HEAD_CHUNK / 4u) + d + e];
+            [[unroll]] for (uint n = 0u; n < DIAGONALS; n++) {
+                uint at = (lane_slot + STRIDE * n) * PITCH + d + e;
+                if (has_term(TERM_QUERY))
+                    a[n] = band[at];
+                if (has_term(TERM_KEY))
+                    c[n] = band[KEY_BAND + at];
+            }
+            [[unroll]] for (uint j = 0u; j < KEYS; j++) {
+                vec4 y = staged[(lane + TILE_LANES * j) * PITCH + d + e];
+                [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+                    uint n = j + TILE_ROWS - 1u - r;
+                    s[j][r] += dot(x[r], y);
+                    if (has_term(TERM_QUERY))
+                        s[j][r] += dot(x[r], a[n]);
+                    if (has_term(TERM_KEY))
+                        s[j][r] += dot(y, c[n]);
+                }
+            }
+        }
+    }
+}
+
+// O += P V for the staged keys. `edge`: a hidden key may hold anything, NaN included. The same
+// multiply-adds in both forms, so that a row has the same bits in any tile.
+void add_values(uint group, uint lane, uint chunk, bool edge)
+{
+    for (uint c = 0u; c < STEP; c++) {
+        vec4 w = weights[c * (GROUPS + 1u) + group];
+        vec2 y[PAIRS];
+        LOAD_PAIRS(y, staged, c * PITCH, lane)
+        [[unroll]] for (uint i = 0u; i < PAIRS; i++)
+            [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                acc[slot_of(chunk, i, r)] = fma(vec2(w[r]), edge && w[r] == 0.0 ? vec2(0.0) : y[i],
+                                                acc[slot_of(chunk, i, r)]);
+    }
+}
+
+// O += P V[rho]. A row of the table meets one key of each of the lane's rows; keys in runs of STRIDE.
+void add_table_values(uint group, uint lane, uint chunk, bool edge)
+{
+    const uint runs = STEP / STRIDE;
+    uint first = ROWS - 1u - lane_row(group, TILE_ROWS - 1u);
+    [[dont_unroll]] for (uint n = 0u; n < runs + TILE_ROWS - 1u; n++) {
+        [[dont_unroll]] for (uint i = 0u; i < STRIDE; i++) {
+            vec2 y[PAIRS];
+            LOAD_PAIRS(y, band, (first + STRIDE * n + i) * PITCH, lane)
+            [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+                uint run = n + r - (TILE_ROWS - 1u); // beyond `runs` where there is none
+                if (run >= runs)
+                    continue;
+                float w = weights[(run * STRIDE + i) * (GROUPS + 1u) + group][r];
+                [[unroll]] for (uint p = 0u; p < PAIRS; p++)
+                    acc[slot_of(chunk, p, r)] = fma(vec2(w), edge && w == 0.0 ? vec2(0.0) : y[p],
+                                                    acc[slot_of(chunk, p, r)]);
+            }
+        }
+    }
+}
+
+// Sum over the lanes of a row group, always in the same order. Wants a barrier before and after.
+vec4 sum_over_lanes(uint group, uint lane, vec4 x)
+{
+    weights[lane * (GROUPS + 1u) + group] = x;
+    barrier();
+    vec4 sum = vec4(0.0);
+    [[unroll]] for (uint i = 0u; i < TILE_LANES; i++)
+        sum += weights[i * (GROUPS + 1u) + group];
+    return sum;
 }
 
 void main()
@@ -171,35 +328,31 @@ void main()
     uint id = gl_LocalInvocationID.x;
     uint group = id / TILE_LANES;
     uint lane = id % TILE_LANES;
-    tile = tile_of_group(ROWS);
-    len = lengths_of(tile.b, true, lowest_offset(PAIRING),
-                     id == 0u && tile.first == 0u && tile.kv_head == 0u);
-    row_count = uint(len.q) * heads_per_kv_head();
+    find_tile(id);
     uint last = min(tile.first + ROWS, row_count);
     uint first_a = 0u;
     uint last_a = 0u;
     KeyRange range = KeyRange(0, 0, 0);
     if (tile.first < row_count) {
-        first_a = row_index(tile.first);
-        last_a = row_index(last - 1u);
+        first_a = query_row(tile.first);
+        last_a = query_row(last - 1u);
         range = key_range(first_a, last_a, len);
     }
 
-    uint first_row = tile.first + group * TILE_ROWS;
     Reach row_reach[TILE_ROWS];
     [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-        row_reach[r] = row_reach_of(
-            tile.b, first_row + r < row_count ? row_index(first_row + r) : 0u, len);
+        row_reach[r] = row_reach_of(tile.b, lane_query_row(group, r), len);
 
     if (HEAD_CHUNKS == 1u) {
-        stage_q(id, 0u);
+        stage_q(id, 0u, 0u);
         if (PAIRING != PAIRING_NONE) {
             barrier();
             rotate_q(id);
         }
     }
+    RowTerms rows = load_row_terms(group, lane);
+    uint lane_slot = lane + ROWS - 1u - lane_row(group, TILE_ROWS - 1u);
 
-    vec2 acc[VALUE_CHUNKS * PAIRS * TILE_ROWS];
     [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++)
         [[unroll]] for (uint i = 0u; i < PAIRS; i++)
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
@@ -207,33 +360,37 @@ void main()
     vec4 row_max = vec4(LOWEST);
     vec4 row_sum = vec4(0.0); // of this lane's keys
 
-    for (int block = first_block(range, int(STEP)); block < range.end;
-         block = next_block(range, block, int(STEP))) {
-        vec4 s[KEYS];
+    int block = first_block(range, int(STEP));
+    prepare_band(id, block);
+    if (has_band())
+        barrier();
+    last_key = uint(range.end) - 1u;
+    while (block < range.end) {
+        first_key = uint(block);
         [[unroll]] for (uint j = 0u; j < KEYS; j++)
             s[j] = vec4(0.0);
         for (uint chunk = 0u; chunk < HEAD_CHUNKS; chunk++) {
             if (HEAD_CHUNKS > 1u) {
                 barrier();
-                stage_q(id, chunk * HEAD_CHUNK);
+                stage_q(id, 0u, chunk * HEAD_CHUNK);
             }
-            stage_k(id, block, range.end, chunk * HEAD_CHUNK);
+            stage_k(id, 0u, chunk * HEAD_CHUNK);
+            if (has_term(TERM_QUERY))
+                stage_query_table(id, 0u, chunk * HEAD_CHUNK);
+            if (has_term(TERM_KEY))
+                stage_key_table(id, KEY_BAND, chunk * HEAD_CHUNK);
             barrier();
-            for (uint d = 0u; d < HEAD_CHUNK / 2u; d += 4u) {
-                [[unroll]] for (uint e = 0u; e < 4u; e++) {
-                    vec2 x[TILE_ROWS];
-                    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                        x[r] = staged_q[(group * TILE_ROWS + r) * (HEAD_CHUNK / 2u) + d + e];
-                    [[unroll]] for (uint j = 0u; j < KEYS; j++) {
-                        vec2 y = staged[(lane + TILE_LANES * j) * PITCH + d + e];
-                        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                            s[j][r] += x[r].x * y.x + x[r].y * y.y;
-                    }
-                }
-            }
+            if (has_difference())
+                add_difference(id, chunk * HEAD_CHUNK);
+            add_products(group, lane, lane_slot);
         }
+        if (has_difference())
+            barrier();
 
-        bool edge = !all_visible(first_a, last_a, block, int(STEP), len);
+        add_terms(group, lane, lane_slot, block, range.end, rows);
+        bool edge = has_view(VIEW_MASK) || !all_visible(first_a, last_a, block, int(STEP), len);
+        if (has_view(VIEW_MASK))
+            add_mask(group, lane, block, range.end);
         if (edge) {
             [[unroll]] for (uint j = 0u; j < KEYS; j++) {
                 int key = block + int(lane + TILE_LANES * j);
@@ -241,8 +398,10 @@ void main()
                 int p = key;
                 if (in_range && constants.mask_order == MASK_ORDER_POSITION)
                     p = position_k(tile.b, uint(key));
-                [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                    s[j][r] = in_range && position_visible(row_reach[r], p) ? s[j][r] : LOWEST;
+                [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+                    bool visible = position_visible(row_reach[r], p);
+                    s[j][r] = in_range && visible ? s[j][r] : LOWEST;
+                }
             }
         }
 
@@ -263,6 +422,7 @@ void main()
                 [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
                     acc[slot_of(chunk, i, r)] *= shrink[r];
 
+        int next = next_block(range, block, int(STEP));
         [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++) {
             if (chunk > 0u)
                 barrier();
@@ -270,43 +430,38 @@ void main()
             else // all lanes are done with K; in the shared form the reduction's barrier says so
                 barrier();
 #endif
-            stage_v(id, block, range.end, chunk * VALUE_CHUNK);
+            stage_v(id, 0u, chunk * VALUE_CHUNK);
+            if (has_term(TERM_VALUE))
+                stage_value_table(id, 0u, chunk * VALUE_CHUNK);
             barrier();
-            if (edge) {
-                // The same multiply-adds as below, so that a row has the same bits in any tile.
-                for (uint c = 0u; c < STEP; c++) {
-                    vec4 w = weights[c * (GROUPS + 1u) + group];
-                    [[unroll]] for (uint i = 0u; i < PAIRS; i++) {
-                        vec2 y = staged[c * PITCH + i * TILE_LANES + lane];
-                        // A hidden key may hold anything, NaN included.
-                        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                            acc[slot_of(chunk, i, r)] = fma(vec2(w[r]), w[r] == 0.0 ? vec2(0.0) : y,
-                                                            acc[slot_of(chunk, i, r)]);
-                    }
-                }
-            } else {
-                for (uint c = 0u; c < STEP; c++) {
-                    vec4 w = weights[c * (GROUPS + 1u) + group];
-                    [[unroll]] for (uint i = 0u; i < PAIRS; i++) {
-                        vec2 y = staged[c * PITCH + i * TILE_LANES + lane];
-                        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                            acc[slot_of(chunk, i, r)] =
-                                fma(vec2(w[r]), y, acc[slot_of(chunk, i, r)]);
-                    }
-                }
+            if (chunk == VALUE_CHUNKS - 1u)
+                prepare_band(id, next);
+            if (edge)
+                add_values(group, lane, chunk, true);
+            else
+                add_values(group, lane, chunk, false);
+            if (has_term(TERM_VALUE)) {
+                if (edge)
+                    add_table_values(group, lane, chunk, true);
+                else
+                    add_table_values(group, lane, chunk, false);
             }
         }
         barrier(); // V and the weights are read before the next step stages
+        block = next;
     }
 
-    // Sum of a row over its lanes, always in the same order.
     barrier();
-    weights[lane * (GROUPS + 1u) + group] = row_sum;
-    barrier();
-    row_sum = vec4(0.0);
-    [[unroll]] for (uint i = 0u; i < TILE_LANES; i++)
-        row_sum += weights[i * (GROUPS + 1u) + group];
-    vec4 norm = mix(1.0 / row_sum, vec4(0.0), equal(row_sum, vec4(0.0)));
+    row_sum = sum_over_lanes(group, lane, row_sum);
+    vec4 norm;
+    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+        uint t = tile.first + lane_row(group, r);
+        float top = row_max[r];
+        float sum = row_sum[r];
+        norm[r] = row_factor(query_head(t), top, sum);
+        if (has_view(VIEW_LSE) && lane == r && t < row_count)
+            store_lse(tile.b, query_head(t), query_row(t), top, sum);
+    }
 
     // O goes through the space of Q, so that it is written in runs of 16 bytes.
     [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++) {
@@ -314,8 +469,8 @@ void main()
             barrier();
         [[unroll]] for (uint i = 0u; i < PAIRS; i++)
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                staged_q[(group * TILE_ROWS + r) * (VALUE_CHUNK / 2u) + i * TILE_LANES + lane] =
-                    norm[r] * acc[slot_of(chunk, i, r)];
+                set_q_pair(lane_row(group, r) * (VALUE_CHUNK / 2u) + pair_number(i, lane),
+                           norm[r] * acc[slot_of(chunk, i, r)]);
         barrier();
         store_o(id, chunk * VALUE_CHUNK);
     }

@@ -103,15 +103,20 @@ int position_k(uint b, uint j)
                : int(j);
 }
 
-// Distance pos_k - pos_q by which relative terms go, cut to an int: of the position views where both
-// are there, else of the indices.
+// pos_k - pos_q, cut to an int.
+int position_difference(int pos_k, int pos_q)
+{
+    return pos_k > pos_q ? int(min(uint(pos_k) - uint(pos_q), 0x7fffffffu))
+                         : -int(min(uint(pos_q) - uint(pos_k), 0x7fffffffu));
+}
+
+// Distance by which relative terms go: of the position views where both are there, else of the
+// indices.
 int key_minus_query(uint b, uint a, uint j, int q_offset)
 {
     bool viewed = has_view(VIEW_POSITIONS_Q) && has_view(VIEW_POSITIONS_K);
-    int p = viewed ? position_q(b, a, q_offset) : int(a) + q_offset;
-    int k = viewed ? position_k(b, j) : int(j);
-    return k > p ? int(min(uint(k) - uint(p), 0x7fffffffu))
-                 : -int(min(uint(p) - uint(k), 0x7fffffffu));
+    return position_difference(viewed ? position_k(b, j) : int(j),
+                               viewed ? position_q(b, a, q_offset) : int(a) + q_offset);
 }
 
 // First position of the chunk of a position.
@@ -151,9 +156,12 @@ Reach row_reach_of(uint b, uint a, Lengths n)
                                                                 : int(a) + n.q_offset);
 }
 
+// Two comparisons and no branch; kept keys are never too early.
 bool position_visible(Reach r, int pos_k)
 {
-    return pos_k <= r.high && (pos_k >= r.low || uint(pos_k) < uint(push.kept_keys));
+    bool early = (uint(pos_k) < uint(push.kept_keys) ? NO_WINDOW : pos_k) < r.low;
+    bool late = pos_k > r.high;
+    return !(early || late);
 }
 
 // Keys that any of some rows may see: [0, kept) and [first, end). Nothing: end is 0.
