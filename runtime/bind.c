@@ -423,7 +423,8 @@ static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
                                 : RHUMB_ANY_ALIGNMENT;
     bindings->by_head = by_address;
     bindings->pipeline = b->plan->pipelines[index]->pipeline;
-    if (r->has_second && !by_address)
+    /* Slices are the fast form's. */
+    if (r->has_second && (r->slice_keys ? fast : !by_address))
         bindings->second = b->plan->pipelines[RHUMB_SECOND_STAGE]->pipeline;
     bindings->rows_per_group = b->plan->resolved.rows_per_group[index];
     return create_set(bindings, b, info);

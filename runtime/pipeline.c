@@ -23,6 +23,7 @@ static const struct {
     [RHUMB_KERNEL_ATTENTION_BROADCAST] = {"attention_broadcast",
                                           rhumb_spirv_attention_broadcast,
                                           sizeof rhumb_spirv_attention_broadcast},
+    [RHUMB_KERNEL_COMBINE] = {"combine", rhumb_spirv_combine, sizeof rhumb_spirv_combine},
     [RHUMB_KERNEL_ENCODE] = {"encode", rhumb_spirv_encode, sizeof rhumb_spirv_encode},
     [RHUMB_KERNEL_RESIZE] = {"resize", rhumb_spirv_resize, sizeof rhumb_spirv_resize},
     [RHUMB_KERNEL_PROJECT] = {"project", rhumb_spirv_project, sizeof rhumb_spirv_project},

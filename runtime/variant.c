@@ -207,22 +207,48 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
 
 struct decode {
     uint32_t rows, lanes, shared_bytes;
+    uint32_t slice_keys, slices;
 };
 
 #define DECODE_REGISTERS 128 /* floats of Q and O that a lane may hold */
+
+/* Keys of a slice pay for their part of the second stage; slices fill the machine, whose size no
+ * device tells. */
+#define SLICE_KEYS 256
+#define MOST_SLICES 64
+#define GROUPS_OF_GPU 512
+#define GROUPS_OF_CPU 32
+
+static void choose_slices(const rhumb_context *context, const rhumb_resolved *r, struct decode *d)
+{
+    const rhumb_plan_info *i = &r->info;
+    bool cpu = context->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * i->max_q_length;
+    uint64_t groups = i->kv_heads * ((rows + d->rows - 1) / d->rows);
+    uint64_t most = (cpu ? GROUPS_OF_CPU : GROUPS_OF_GPU) / groups;
+    most = most < 1 ? 1 : most > MOST_SLICES ? MOST_SLICES : most;
+    uint64_t keys = (i->max_k_length + most - 1) / most;
+    d->slice_keys = (uint32_t)((keys + SLICE_KEYS - 1) / SLICE_KEYS * SLICE_KEYS);
+    d->slices = (i->max_k_length + d->slice_keys - 1) / d->slice_keys;
+}
+
+/* What attention_decode has of a scheme: what is free of Q and K. */
+#define DECODE_TERMS (TERM_TABLE | TERM_SLOPE | TERM_LOGARITHM | TERM_ROW_SCALE)
 
 static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r, struct decode *d,
                           char *why, size_t size)
 {
     const rhumb_plan_info *i = &r->info;
     uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * i->max_q_length;
-    if (!plain_only(r, why, size))
-        return false;
     if (i->head_dim > TILE_MAX_DIM || i->value_dim > TILE_MAX_DIM || i->head_dim % 16 ||
         i->value_dim % 16) {
         snprintf(why, size,
                  "wanted head_dim and value_dim in multiples of 16 up to %d, found %u and %u",
                  TILE_MAX_DIM, i->head_dim, i->value_dim);
+        return false;
+    }
+    if (r->terms.mask & ~(uint32_t)DECODE_TERMS) {
+        snprintf(why, size, "wanted terms 0x%x, found 0x%x", DECODE_TERMS, r->terms.mask);
         return false;
     }
     if (avoided(r, RHUMB_SELF_TEST_ATTENTION_DECODE)) {
@@ -247,12 +273,14 @@ static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r,
     uint32_t q_floats = d->rows * i->head_dim;
     uint32_t merge_floats = streams * i->value_dim;
     d->shared_bytes = 4 * ((q_floats > merge_floats ? q_floats : merge_floats) +
-                           d->rows * DECODE_INVOCATIONS + d->rows * streams + 2 * streams);
+                           d->rows * DECODE_INVOCATIONS + d->rows * streams + 2 * streams +
+                           5 * d->rows);
     if (d->shared_bytes > context->limits.max_shared_bytes) {
         snprintf(why, size, "wanted %u bytes of shared memory, the device has %u", d->shared_bytes,
                  context->limits.max_shared_bytes);
         return false;
     }
+    choose_slices(context, r, d);
     return true;
 }
 
@@ -308,6 +336,25 @@ static void set_tile(rhumb_resolved *r, const struct tile *t)
         rhumb_add_reason(r, "; the form with shuffles " FOUND_WRONG);
 }
 
+/* A slice's part of a row: its output, its largest logit and its sum. */
+static void slice_keys(rhumb_resolved *r, const struct decode *d)
+{
+    const rhumb_plan_info *i = &r->info;
+    char text[64];
+    if (d->slices == 1) {
+        rhumb_add_reason(r, "; too few keys for slices");
+        return;
+    }
+    rhumb_set_combine(r, RHUMB_SECOND_STAGE);
+    r->has_second = true;
+    r->slice_keys = d->slice_keys;
+    r->properties.workspace_size = rhumb_saturated_product(
+        (uint64_t)i->heads * i->max_q_length * d->slices, 4 * (i->value_dim + 2));
+    snprintf(text, sizeof text, "; %u slices of %u keys through WORKSPACE", d->slices,
+             d->slice_keys);
+    rhumb_add_reason(r, text);
+}
+
 static void set_decode(rhumb_resolved *r, const struct decode *d)
 {
     rhumb_pipeline_key *key = &r->keys[RHUMB_FAST_ALIGNMENT];
@@ -328,6 +375,8 @@ static void set_decode(rhumb_resolved *r, const struct decode *d)
              "attention: %u row%s of a kv head at once, %u lane%s a key, %u key%s a step", d->rows,
              d->rows == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", p->keys_per_step,
              p->keys_per_step == 1 ? "" : "s");
+    if (r->info.views & BIT(RHUMB_VIEW_WORKSPACE))
+        slice_keys(r, d);
 }
 
 /* CPU devices: what is one vector of the processor to a subgroup of BROADCAST_LANES, and a read by
