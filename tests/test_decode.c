@@ -258,8 +258,8 @@ Test(decode, a_workspace_that_is_too_small_or_no_f32_is_refused)
     gpu_tensor *workspace = &run.op.tensors[run.op.tensor_count - 1];
     workspace->shape[3]--;
     harness_expect_refused(&h, &run.op, "too small", RHUMB_ERROR_ARGUMENT,
-                           "attention: shape of WORKSPACE [n]: wanted [1, 1, 1, at least 9504]",
-                           "9503", &run.o);
+                           "attention: shape of WORKSPACE [n]: wanted [1, 1, 1, at least 3168]",
+                           "3167", &run.o);
     workspace->shape[3]++;
     workspace->dtype = RHUMB_F16;
     harness_expect_refused(&h, &run.op, "f16", RHUMB_ERROR_ARGUMENT,
