@@ -421,10 +421,10 @@ static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
     uint32_t index = by_address ? RHUMB_BY_ADDRESS
                      : fast     ? RHUMB_FAST_ALIGNMENT
                                 : RHUMB_ANY_ALIGNMENT;
-    bindings->by_head = by_address;
+    bindings->by_head = by_address && r->keys[index].kernel == RHUMB_KERNEL_ATTENTION_BROADCAST;
     bindings->pipeline = b->plan->pipelines[index]->pipeline;
-    /* Slices are the fast form's. */
-    if (r->has_second && (r->slice_keys ? fast : !by_address))
+    /* Slices are those of the decode form, which wants aligned rows. */
+    if (r->has_second && (r->slice_keys ? aligned : !by_address))
         bindings->second = b->plan->pipelines[RHUMB_SECOND_STAGE]->pipeline;
     bindings->rows_per_group = b->plan->resolved.rows_per_group[index];
     return create_set(bindings, b, info);

@@ -211,6 +211,7 @@ struct decode {
 };
 
 #define DECODE_REGISTERS 128 /* floats of Q and O that a lane may hold */
+#define DECODE_CACHE 16384   /* bytes of them on a CPU device */
 
 /* Keys of a slice pay for their part of the second stage; slices fill the machine, whose size no
  * device tells. */
@@ -355,16 +356,42 @@ static void slice_keys(rhumb_resolved *r, const struct decode *d)
     rhumb_add_reason(r, text);
 }
 
-static void set_decode(rhumb_resolved *r, const struct decode *d)
+static void set_decode_kernel(rhumb_resolved *r, uint32_t index, uint32_t invocations,
+                              uint32_t rows, uint32_t lanes)
 {
-    rhumb_pipeline_key *key = &r->keys[RHUMB_FAST_ALIGNMENT];
-    rhumb_plan_properties *p = &r->properties;
-    rhumb_set_common(r, key, RHUMB_KERNEL_ATTENTION_DECODE, true);
+    rhumb_pipeline_key *key = &r->keys[index];
+    rhumb_set_common(r, key,
+                     index == RHUMB_BY_ADDRESS ? RHUMB_KERNEL_ATTENTION_DECODE_ADDRESS
+                                               : RHUMB_KERNEL_ATTENTION_DECODE,
+                     true);
+    key->spec[SPEC_WORKGROUP] = invocations;
     key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
     key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
-    key->spec[SPEC_KEYS] = d->rows;
-    key->spec[SPEC_LANES] = d->lanes;
-    r->rows_per_group[RHUMB_FAST_ALIGNMENT] = d->rows;
+    key->spec[SPEC_KEYS] = rows;
+    key->spec[SPEC_LANES] = lanes;
+    r->rows_per_group[index] = rows;
+}
+
+/* CPU devices: a subgroup's lanes have a key each, with Q and O of the rows in the first cache. */
+static void add_decode_by_address(const rhumb_context *context, rhumb_resolved *r)
+{
+    const rhumb_limits *l = &context->limits;
+    uint64_t rows = (uint64_t)(r->info.heads / r->info.kv_heads) * r->info.max_q_length;
+    uint32_t channels = r->info.head_dim + r->info.value_dim, at_once = 1;
+    if (context->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU || !l->device_address ||
+        l->subgroup_size != BROADCAST_LANES)
+        return;
+    while (at_once < rows && 2 * at_once * channels * BROADCAST_LANES * 4 <= DECODE_CACHE)
+        at_once *= 2;
+    set_decode_kernel(r, RHUMB_BY_ADDRESS, BROADCAST_LANES, at_once, 1);
+    r->has_by_address = true;
+    rhumb_add_reason(r, "; by address where views have one");
+}
+
+static void set_decode(const rhumb_context *context, rhumb_resolved *r, const struct decode *d)
+{
+    rhumb_plan_properties *p = &r->properties;
+    set_decode_kernel(r, RHUMB_FAST_ALIGNMENT, DECODE_INVOCATIONS, d->rows, d->lanes);
     r->has_fast = true;
     p->variant = RHUMB_VARIANT_DECODE;
     p->invocations = DECODE_INVOCATIONS;
@@ -377,6 +404,7 @@ static void set_decode(rhumb_resolved *r, const struct decode *d)
              p->keys_per_step == 1 ? "" : "s");
     if (r->info.views & BIT(RHUMB_VIEW_WORKSPACE))
         slice_keys(r, d);
+    add_decode_by_address(context, r);
 }
 
 /* CPU devices: what is one vector of the processor to a subgroup of BROADCAST_LANES, and a read by
@@ -495,14 +523,14 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
     case RHUMB_VARIANT_DECODE:
         if (!decode_fits)
             return refuse(context, "decode", decode_why);
-        set_decode(r, &decode);
+        set_decode(context, r, &decode);
         return RHUMB_OK;
     case RHUMB_VARIANT_UNFUSED:
     case RHUMB_VARIANT_BROADCAST:
     case RHUMB_VARIANT_AUTO: break;
     }
     if (few_rows(r) && decode_fits)
-        set_decode(r, &decode);
+        set_decode(context, r, &decode);
     else if (tile_fits)
         set_tile(r, &tile);
     else if (r->aligned_only)

@@ -1,6 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#ifdef RHUMB_ADDRESS
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#endif
 // ATTENTION, few query rows: O[b, h, a] = sum_j softmax_j(scale q_a . k_j + b) v_j over the visible
 // keys, b what a scheme adds that is free of Q and K.
 //
@@ -12,10 +17,16 @@
 // merged at the end. A score is summed over its lanes through shared memory in two steps: every
 // lane sums some of the (key, row) combinations and makes logits of them, then all read these.
 //
+// With RHUMB_ADDRESS, for CPU devices, K and V are read by address and LANES is 1: a lane has a key
+// for itself, and nothing is exchanged but in the end.
+//
 // The keys may be cut into slices of push.slice_keys, a work group each, aligned to key 0. Then rows
 // go to WORKSPACE as {O, maximum, sum}, DV + 2 floats a slice, and combine.comp makes one of them.
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
+#ifdef RHUMB_ADDRESS
+#include "lib/address.glsl"
+#endif
 #include "lib/position.glsl"
 #include "lib/trig.glsl"
 #include "lib/terms.glsl"
@@ -23,14 +34,15 @@
 #include "lib/place.glsl"
 #include "lib/logit.glsl"
 
-layout(local_size_x = DECODE_INVOCATIONS) in;
+layout(local_size_x_id = SPEC_WORKGROUP) in;
+layout(constant_id = SPEC_WORKGROUP) const uint INVOCATIONS = DECODE_INVOCATIONS;
 layout(constant_id = SPEC_PAIRING) const uint PAIRING = PAIRING_NONE;
 layout(constant_id = SPEC_HEAD_DIM) const uint HEAD_DIM = 64u;
 layout(constant_id = SPEC_VALUE_DIM) const uint VALUE_DIM = 64u;
 layout(constant_id = SPEC_KEYS) const uint ROWS = 1u;
 layout(constant_id = SPEC_LANES) const uint LANES = 8u;
 
-const uint STREAMS = DECODE_INVOCATIONS / LANES;
+const uint STREAMS = INVOCATIONS / LANES;
 const uint K_PIECES = HEAD_DIM / (4u * LANES);
 const uint V_PIECES = VALUE_DIM / (4u * LANES);
 const uint Q_FLOATS = ROWS * HEAD_DIM;
@@ -40,12 +52,21 @@ const uint SPACE = Q_FLOATS > MERGE_FLOATS ? Q_FLOATS : MERGE_FLOATS;
 RHUMB_READ_VIEW(q, VIEW_Q)
 RHUMB_READ_VIEW(k, VIEW_K)
 RHUMB_READ_VIEW(v, VIEW_V)
+#ifdef RHUMB_ADDRESS
+RHUMB_ADDRESS_VIEW(k, VIEW_K)
+RHUMB_ADDRESS_VIEW(v, VIEW_V)
+#define K_LOAD k_far4
+#define V_LOAD v_far4
+#else
+#define K_LOAD k_load4_aligned
+#define V_LOAD v_load4_aligned
+#endif
 RHUMB_READ_VIEW(row_scale, VIEW_ROW_SCALE)
 RHUMB_WRITE_VIEW(o, VIEW_O)
 RHUMB_WRITE_VIEW(workspace, VIEW_WORKSPACE)
 
 shared float space[SPACE]; // Q while it is loaded, outputs while they are merged
-shared float partial[ROWS * DECODE_INVOCATIONS];
+shared float partial[ROWS * INVOCATIONS];
 shared float logits[ROWS * STREAMS];
 shared vec2 stream_state[STREAMS]; // {maximum, sum}
 
@@ -78,7 +99,7 @@ void load_rows(uint id)
     if (id < ROWS)
         rows[id] = row_of_tile(id);
     barrier();
-    for (uint i = id; i < Q_FLOATS / 4u; i += DECODE_INVOCATIONS) {
+    for (uint i = id; i < Q_FLOATS / 4u; i += INVOCATIONS) {
         uint r = i / (HEAD_DIM / 4u);
         uint d = (i % (HEAD_DIM / 4u)) * 4u;
         vec4 x = vec4(0.0);
@@ -95,7 +116,7 @@ void load_rows(uint id)
     barrier();
     if (PAIRING != PAIRING_NONE) {
         uint pairs = constants.rotary_dim / 2u;
-        for (uint i = id; i < ROWS * pairs; i += DECODE_INVOCATIONS) {
+        for (uint i = id; i < ROWS * pairs; i += INVOCATIONS) {
             uint t = tile.first + i / pairs;
             uint pair = i % pairs;
             uint first = (i / pairs) * HEAD_DIM + constants.rotary_offset +
@@ -146,7 +167,7 @@ void store_row(uint id, uint r, uint slice, float top, float sum)
     if (!whole && id == 0u)
         workspace_store4(at + VALUE_DIM, vec4(top, sum, 0.0, 0.0), 2u);
     float factor = whole ? row_factor(row.h, top, sum) : 1.0;
-    for (uint d = 2u * id; d < VALUE_DIM; d += 2u * DECODE_INVOCATIONS) {
+    for (uint d = 2u * id; d < VALUE_DIM; d += 2u * INVOCATIONS) {
         vec2 x = vec2(0.0);
         for (uint i = 0u; i < STREAMS; i++)
             x += vec2(space[i * VALUE_DIM + d], space[i * VALUE_DIM + d + 1u]);
@@ -199,36 +220,45 @@ void main()
          step = next_block(range, step, int(STREAMS))) {
         int key = step + int(stream);
         bool in_range = key < range.end;
+        // A stream beyond the last key reads another one, and hides it.
         uvec2 place = key_place(tile.b, uint(in_range ? key : step));
         vec4 kx[K_PIECES];
         vec4 vx[V_PIECES];
         uint k_first = k_at(place.x, tile.kv_head, place.y);
         uint v_first = v_at(place.x, tile.kv_head, place.y);
         [[unroll]] for (uint i = 0u; i < K_PIECES; i++)
-            kx[i] = in_range ? k_load4_aligned(k_first + 4u * (i * LANES + lane)) : vec4(0.0);
+            kx[i] = K_LOAD(k_first + 4u * (i * LANES + lane));
         [[unroll]] for (uint i = 0u; i < V_PIECES; i++)
-            vx[i] = in_range ? v_load4_aligned(v_first + 4u * (i * LANES + lane)) : vec4(0.0);
+            vx[i] = V_LOAD(v_first + 4u * (i * LANES + lane));
 
+        float s[ROWS];
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            float s = 0.0;
+            s[r] = 0.0;
             [[unroll]] for (uint i = 0u; i < K_PIECES; i++)
-                s += dot(x[r * K_PIECES + i], kx[i]);
-            partial[r * DECODE_INVOCATIONS + id] = s;
+                s[r] += dot(x[r * K_PIECES + i], kx[i]);
         }
-        barrier();
-        for (uint r = lane; r < ROWS; r += LANES) {
-            float s = 0.0;
-            for (uint i = 0u; i < LANES; i++)
-                s += partial[r * DECODE_INVOCATIONS + stream * LANES + i];
-            logits[stream * ROWS + r] = in_range ? logit_of(rows[r], key, s) : LOWEST;
+        if (LANES == 1u) {
+            [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                s[r] = in_range ? logit_of(rows[r], key, s[r]) : LOWEST;
+        } else {
+            [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                partial[r * INVOCATIONS + id] = s[r];
+            barrier();
+            for (uint r = lane; r < ROWS; r += LANES) {
+                float sum = 0.0;
+                for (uint i = 0u; i < LANES; i++)
+                    sum += partial[r * INVOCATIONS + stream * LANES + i];
+                logits[stream * ROWS + r] = in_range ? logit_of(rows[r], key, sum) : LOWEST;
+            }
+            barrier();
+            [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                s[r] = logits[stream * ROWS + r];
         }
-        barrier();
 
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            float s = logits[stream * ROWS + r];
-            float new_max = max(row_max[r], s);
+            float new_max = max(row_max[r], s[r]);
             float shrink = exp2(row_max[r] - new_max);
-            float w = s < HIDDEN_BELOW ? 0.0 : exp2(s - new_max);
+            float w = s[r] < HIDDEN_BELOW ? 0.0 : exp2(s[r] - new_max);
             row_max[r] = new_max;
             row_sum[r] = row_sum[r] * shrink + w;
             // A hidden key may hold anything, NaN included.
