@@ -50,6 +50,7 @@ typedef struct bench_shape {
     bool in_place;         /* rotate */
     bool causal;           /* attention, the last row sees all keys */
     bool unfused;          /* attention: SCORES, softmax, values */
+    bool sliced;           /* decode: keys in slices through WORKSPACE */
     bench_scheme scheme;   /* attention */
     uint32_t reach;        /* of BENCH_SHAW */
 } bench_shape;

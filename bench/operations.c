@@ -129,6 +129,17 @@ static double visible_pairs(const bench_shape *s, uint32_t k_rows)
     return (double)s->q_rows * k_rows - hidden;
 }
 
+/* As much as the plan asks for. */
+static rhumb_result add_workspace(gpu *g, operation *o)
+{
+    gpu_tensor *t = gpu_add_tensor(&o->op, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, 1, NULL, NULL);
+    const rhumb_result result = gpu_query_operation(g, &o->op);
+
+    if (result == RHUMB_OK && o->op.properties.workspace_size != 0)
+        t->shape[3] = o->op.properties.workspace_size / 4;
+    return result;
+}
+
 rhumb_result bench_make_attention(gpu *g, const bench_row *row, bench_work *work)
 {
     const bench_shape *s = &row->shape;
@@ -148,9 +159,13 @@ rhumb_result bench_make_attention(gpu *g, const bench_row *row, bench_work *work
     gpu_add_tensor(&o->op, RHUMB_VIEW_K, s->dtype, 1, s->heads, k_rows, d, data, NULL);
     gpu_add_tensor(&o->op, RHUMB_VIEW_V, s->dtype, 1, s->heads, k_rows, d, data, NULL);
     gpu_add_tensor(&o->op, RHUMB_VIEW_O, s->dtype, 1, s->heads, s->q_rows, d, NULL, NULL);
+    result = s->sliced ? add_workspace(g, o) : RHUMB_OK;
     work->bytes = 2.0 * s->heads * ((double)s->q_rows + k_rows) * d * (double)dtype_bytes(s->dtype);
     work->flops = 4.0 * s->heads * d * visible_pairs(s, k_rows);
-    result = prepare(g, o, data, work);
+    if (result == RHUMB_OK)
+        result = prepare(g, o, data, work);
+    else
+        free(o);
     free(data);
     return result;
 }

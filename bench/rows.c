@@ -99,9 +99,13 @@ const bench_row bench_rows[] = {
     {"decode-64-4096", "read", BENCH_BANDWIDTH, bench_make_read, {.bytes = 16 * MIB}},
     {"decode-64-4096", "decode", BENCH_OPERATION, bench_make_attention,
      {.heads = 8, .q_rows = 1, .k_rows = 4096, .head_dim = 64}},
+    {"decode-64-4096", "decode-sliced", BENCH_OPERATION, bench_make_attention,
+     {.heads = 8, .q_rows = 1, .k_rows = 4096, .head_dim = 64, .sliced = true}},
     {"decode-64-16384", "read", BENCH_BANDWIDTH, bench_make_read, {.bytes = 64 * MIB}},
     {"decode-64-16384", "decode", BENCH_OPERATION, bench_make_attention,
      {.heads = 8, .q_rows = 1, .k_rows = 16384, .head_dim = 64}},
+    {"decode-64-16384", "decode-sliced", BENCH_OPERATION, bench_make_attention,
+     {.heads = 8, .q_rows = 1, .k_rows = 16384, .head_dim = 64, .sliced = true}},
 };
 
 const uint32_t bench_row_count = sizeof bench_rows / sizeof bench_rows[0];

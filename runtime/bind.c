@@ -438,7 +438,8 @@ static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
                                 : RHUMB_ANY_ALIGNMENT;
     bindings->by_head = r->by_head[index];
     bindings->pipeline = b->plan->pipelines[index]->pipeline;
-    if (r->has_second && !by_address)
+    /* Slices are those of the decode form, which wants aligned rows. */
+    if (r->has_second && (r->slice_keys ? aligned : !by_address))
         bindings->second = b->plan->pipelines[RHUMB_SECOND_STAGE]->pipeline;
     bindings->rows_per_group = b->plan->resolved.rows_per_group[index];
     return create_set(bindings, b, info);

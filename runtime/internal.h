@@ -327,7 +327,9 @@ typedef enum rhumb_kernel {
     RHUMB_KERNEL_ATTENTION_TILE,
     RHUMB_KERNEL_ATTENTION_TILE_SUBGROUP,
     RHUMB_KERNEL_ATTENTION_DECODE,
+    RHUMB_KERNEL_ATTENTION_DECODE_ADDRESS,
     RHUMB_KERNEL_ATTENTION_BROADCAST,
+    RHUMB_KERNEL_COMBINE,
     RHUMB_KERNEL_ENCODE,
     RHUMB_KERNEL_RESIZE,
     RHUMB_KERNEL_PROJECT,
@@ -389,6 +391,7 @@ typedef struct rhumb_resolved {
     uint32_t rows_per_group[RHUMB_PLAN_PIPELINES];
     bool by_head[RHUMB_PLAN_PIPELINES]; /* attention: a work group has rows of one head, not of all
                                            that share K and V */
+    uint32_t slice_keys;     /* keys of a slice, where a second stage merges slices; else 0 */
     uint32_t rows_per_block; /* of a batch entry, that WORKSPACE has room for */
     rhumb_plan_properties properties;
 } rhumb_resolved;
@@ -437,6 +440,7 @@ struct rhumb_bindings {
     uint32_t batch;
     uint32_t q_length; /* rows and keys of the views */
     uint32_t k_length;
+    uint32_t parts;      /* COMBINE */
     bool mask_of_one_key; /* MASK has one element for all keys of a row */
     struct rhumb_bindings_block block;
 };

@@ -11,7 +11,7 @@ const rhumb_operation *rhumb_find_operation(rhumb_op op)
     static const rhumb_operation *const operations[] = {&rhumb_op_rotate, &rhumb_op_attention,
                                                         &rhumb_op_encode, &rhumb_op_resize,
                                                         &rhumb_op_bias, &rhumb_op_scores,
-                                                        &rhumb_op_project};
+                                                        &rhumb_op_project, &rhumb_op_combine};
     for (size_t i = 0; i < COUNT(operations); i++)
         if (operations[i]->op == op)
             return operations[i];
@@ -98,6 +98,15 @@ static rhumb_result check_views(const rhumb_context *context, const rhumb_operat
                               rhumb_dtype_name(i->dtype[id]), (int)i->dtype[id]);
     }
     return RHUMB_OK;
+}
+
+rhumb_result rhumb_check_f32(const rhumb_context *context, const rhumb_operation *o,
+                             const rhumb_plan_info *info, uint32_t id)
+{
+    if (!(info->views & BIT(id)) || info->dtype[id] == RHUMB_F32)
+        return RHUMB_OK;
+    return rhumb_fail(context, RHUMB_ERROR_ARGUMENT, "%s: dtype of %s: wanted f32, found %s",
+                      o->name, rhumb_rule_of(o, id)->name, rhumb_dtype_name(info->dtype[id]));
 }
 
 static rhumb_result check_rotate_only(const rhumb_context *context, const rhumb_operation *o,

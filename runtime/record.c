@@ -86,6 +86,18 @@ rhumb_result rhumb_check_window(const rhumb_bindings *bindings, const rhumb_disp
     return RHUMB_OK;
 }
 
+/* What only COMBINE has. */
+static rhumb_result check_combine_only(const rhumb_bindings *bindings, const rhumb_dispatch *d)
+{
+    if (bindings->plan->operation->op == RHUMB_OP_COMBINE || (!d->key_ranges && !d->part_count))
+        return RHUMB_OK;
+    return rhumb_fail(bindings->plan->context, RHUMB_ERROR_ARGUMENT,
+                      "%s: key_ranges and part_count: wanted the defaults, as they are combine's, "
+                      "found %s and %u",
+                      bindings->plan->operation->name, d->key_ranges ? "ranges" : "NULL",
+                      d->part_count);
+}
+
 /* What only ATTENTION has. */
 static rhumb_result check_attention_only(const rhumb_bindings *bindings, const rhumb_dispatch *d)
 {
@@ -219,6 +231,7 @@ rhumb_result rhumb_record(VkCommandBuffer command_buffer, const rhumb_bindings *
     RHUMB_TRY(check_uniform_offset(context, o->name, "constants_offset", d.constants_offset));
     RHUMB_TRY(check_uniform_offset(context, o->name, "bindings_offset", d.bindings_offset));
     RHUMB_TRY(check_attention_only(bindings, &d));
+    RHUMB_TRY(check_combine_only(bindings, &d));
     if (!d.max_flops)
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "%s: max_flops: wanted 1 or more, found 0", o->name);

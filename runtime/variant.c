@@ -206,17 +206,6 @@ bool rhumb_has_shuffles(const rhumb_limits *l)
            (l->subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
 }
 
-/* What the tile and the decode form lack. */
-static bool plain_only(const rhumb_resolved *r, char *why, size_t size)
-{
-    const uint32_t views = BIT(RHUMB_VIEW_MASK) | BIT(RHUMB_VIEW_SINKS) | BIT(RHUMB_VIEW_LSE) |
-                           BIT(RHUMB_VIEW_ROW_SCALE);
-    if (!r->has_terms && !(r->info.views & views))
-        return true;
-    snprintf(why, size, "wanted no scheme and none of the views 0x%x, found others", views);
-    return false;
-}
-
 static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, struct tile *tile,
                         char *why, size_t size)
 {
@@ -262,22 +251,51 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
 
 struct decode {
     uint32_t rows, lanes, shared_bytes;
+    uint32_t slice_keys, slices;
 };
 
 #define DECODE_REGISTERS 128 /* floats of Q and O that a lane may hold */
+#define DECODE_CACHE 16384   /* bytes of them on a CPU device */
+
+/* Keys of a slice pay for their part of the second stage; slices fill the machine, whose size no
+ * device tells. */
+#define SLICE_KEYS 256
+#define MOST_SLICES 64
+#define GROUPS_OF_GPU 512
+#define GROUPS_OF_CPU 32
+
+static void choose_slices(const rhumb_context *context, const rhumb_resolved *r, struct decode *d)
+{
+    const rhumb_plan_info *i = &r->info;
+    bool cpu = context->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * i->max_q_length;
+    uint64_t groups = i->kv_heads * ((rows + d->rows - 1) / d->rows);
+    uint64_t most = (cpu ? GROUPS_OF_CPU : GROUPS_OF_GPU) / groups;
+    most = most < 1 ? 1 : most > MOST_SLICES ? MOST_SLICES : most;
+    uint64_t keys = (i->max_k_length + most - 1) / most;
+    d->slice_keys = (uint32_t)((keys + SLICE_KEYS - 1) / SLICE_KEYS * SLICE_KEYS);
+    d->slices = (i->max_k_length + d->slice_keys - 1) / d->slice_keys;
+}
+
+/* What attention_decode has of a scheme: what is free of Q and K. */
+#define DECODE_TERMS (TERM_TABLE | TERM_SLOPE | TERM_LOGARITHM | TERM_ROW_SCALE)
 
 static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r, struct decode *d,
                           char *why, size_t size)
 {
     const rhumb_plan_info *i = &r->info;
     uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * i->max_q_length;
-    if (!plain_only(r, why, size) || !layout_fits(r, why, size))
+    if (!layout_fits(r, why, size))
         return false;
     if (i->head_dim > TILE_MAX_DIM || i->value_dim > TILE_MAX_DIM || i->head_dim % 16 ||
         i->value_dim % 16) {
         snprintf(why, size,
                  "wanted head_dim and value_dim in multiples of 16 up to %d, found %u and %u",
                  TILE_MAX_DIM, i->head_dim, i->value_dim);
+        return false;
+    }
+    if (r->terms.mask & ~(uint32_t)DECODE_TERMS) {
+        snprintf(why, size, "wanted terms 0x%x, found 0x%x", DECODE_TERMS, r->terms.mask);
         return false;
     }
     if (avoided(r, RHUMB_SELF_TEST_ATTENTION_DECODE)) {
@@ -302,12 +320,14 @@ static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r,
     uint32_t q_floats = d->rows * i->head_dim;
     uint32_t merge_floats = streams * i->value_dim;
     d->shared_bytes = 4 * ((q_floats > merge_floats ? q_floats : merge_floats) +
-                           d->rows * DECODE_INVOCATIONS + d->rows * streams + 2 * streams);
+                           d->rows * DECODE_INVOCATIONS + d->rows * streams + 2 * streams +
+                           5 * d->rows);
     if (d->shared_bytes > context->limits.max_shared_bytes) {
         snprintf(why, size, "wanted %u bytes of shared memory, the device has %u", d->shared_bytes,
                  context->limits.max_shared_bytes);
         return false;
     }
+    choose_slices(context, r, d);
     return true;
 }
 
@@ -364,16 +384,61 @@ static void set_tile(rhumb_resolved *r, const struct tile *t)
         rhumb_add_reason(r, "; the form with shuffles " FOUND_WRONG);
 }
 
-static void set_decode(rhumb_resolved *r, const struct decode *d)
+/* A slice's part of a row: its output, its largest logit and its sum. */
+static void slice_keys(rhumb_resolved *r, const struct decode *d)
 {
-    rhumb_pipeline_key *key = &r->keys[RHUMB_FAST_ALIGNMENT];
-    rhumb_plan_properties *p = &r->properties;
-    rhumb_set_common(r, key, RHUMB_KERNEL_ATTENTION_DECODE, true);
+    const rhumb_plan_info *i = &r->info;
+    char text[64];
+    if (d->slices == 1) {
+        rhumb_add_reason(r, "; too few keys for slices");
+        return;
+    }
+    rhumb_set_combine(r, RHUMB_SECOND_STAGE);
+    r->has_second = true;
+    r->slice_keys = d->slice_keys;
+    r->properties.workspace_size = rhumb_saturated_product(
+        (uint64_t)i->heads * i->max_q_length * d->slices, 4 * (i->value_dim + 2));
+    snprintf(text, sizeof text, "; %u slices of %u keys through WORKSPACE", d->slices,
+             d->slice_keys);
+    rhumb_add_reason(r, text);
+}
+
+static void set_decode_kernel(rhumb_resolved *r, uint32_t index, uint32_t invocations,
+                              uint32_t rows, uint32_t lanes)
+{
+    rhumb_pipeline_key *key = &r->keys[index];
+    rhumb_set_common(r, key,
+                     index == RHUMB_BY_ADDRESS ? RHUMB_KERNEL_ATTENTION_DECODE_ADDRESS
+                                               : RHUMB_KERNEL_ATTENTION_DECODE,
+                     true);
+    key->spec[SPEC_WORKGROUP] = invocations;
     key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
     key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
-    key->spec[SPEC_KEYS] = d->rows;
-    key->spec[SPEC_LANES] = d->lanes;
-    r->rows_per_group[RHUMB_FAST_ALIGNMENT] = d->rows;
+    key->spec[SPEC_KEYS] = rows;
+    key->spec[SPEC_LANES] = lanes;
+    r->rows_per_group[index] = rows;
+}
+
+/* CPU devices: a subgroup's lanes have a key each, with Q and O of the rows in the first cache. */
+static void add_decode_by_address(const rhumb_context *context, rhumb_resolved *r)
+{
+    const rhumb_limits *l = &context->limits;
+    uint64_t rows = (uint64_t)(r->info.heads / r->info.kv_heads) * r->info.max_q_length;
+    uint32_t channels = r->info.head_dim + r->info.value_dim, at_once = 1;
+    if (context->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU || !l->device_address ||
+        l->subgroup_size != BROADCAST_LANES)
+        return;
+    while (at_once < rows && 2 * at_once * channels * BROADCAST_LANES * 4 <= DECODE_CACHE)
+        at_once *= 2;
+    set_decode_kernel(r, RHUMB_BY_ADDRESS, BROADCAST_LANES, at_once, 1);
+    r->has_by_address = true;
+    rhumb_add_reason(r, "; by address where views have one");
+}
+
+static void set_decode(const rhumb_context *context, rhumb_resolved *r, const struct decode *d)
+{
+    rhumb_plan_properties *p = &r->properties;
+    set_decode_kernel(r, RHUMB_FAST_ALIGNMENT, DECODE_INVOCATIONS, d->rows, d->lanes);
     r->has_fast = true;
     p->variant = RHUMB_VARIANT_DECODE;
     p->invocations = DECODE_INVOCATIONS;
@@ -384,6 +449,9 @@ static void set_decode(rhumb_resolved *r, const struct decode *d)
              "attention: %u row%s of a kv head at once, %u lane%s a key, %u key%s a step", d->rows,
              d->rows == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", p->keys_per_step,
              p->keys_per_step == 1 ? "" : "s");
+    if (r->info.views & BIT(RHUMB_VIEW_WORKSPACE))
+        slice_keys(r, d);
+    add_decode_by_address(context, r);
 }
 
 /* CPU devices: what is one vector of the processor to a subgroup of BROADCAST_LANES, and a read by
@@ -505,14 +573,14 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
     case RHUMB_VARIANT_DECODE:
         if (!decode_fits)
             return refuse(context, "decode", decode_why);
-        set_decode(r, &decode);
+        set_decode(context, r, &decode);
         return RHUMB_OK;
     case RHUMB_VARIANT_UNFUSED:
     case RHUMB_VARIANT_BROADCAST:
     case RHUMB_VARIANT_AUTO: break;
     }
     if (few_rows(r) && decode_fits)
-        set_decode(r, &decode);
+        set_decode(context, r, &decode);
     else if (tile_fits)
         set_tile(r, &tile);
     else if (r->aligned_only)

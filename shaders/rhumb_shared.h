@@ -67,6 +67,8 @@
 #define VIEW_BLOCK_TABLE VIEW_SLOTS /* attention */
 #define VIEW_Q_STARTS VIEW_SEGMENTS_Q
 #define VIEW_K_STARTS VIEW_SEGMENTS_K
+#define VIEW_PARTS VIEW_V /* COMBINE */
+#define VIEW_PART_LSE VIEW_ROW_SCALE
 #define DTYPE_F32 0
 #define DTYPE_F16 1
 #define DTYPE_BF16 2
@@ -167,6 +169,8 @@
 #define TILE_ROWS 4
 #define DECODE_INVOCATIONS 128
 #define DECODE_MAX_ROWS 8
+#define COMBINE_INVOCATIONS 128
+#define COMBINE_CHANNELS 2 /* of one invocation */
 #define BIAS_INVOCATIONS 128
 #define BIAS_HEADS 8       /* heads that share the rows of an invocation's keys */
 #define BIAS_KEYS 4        /* keys of one invocation */
@@ -225,6 +229,8 @@ struct rhumb_push {
     RHUMB_FLOAT softcap;     /* attention: 0: none */
     RHUMB_INT chunk;         /* INT32_MAX: none */
     RHUMB_INT kept_keys;
+    RHUMB_UINT slices;       /* combine: parts of a row; decode: slices of the keys, 1: not cut */
+    RHUMB_UINT slice_keys;   /* decode: keys of a slice */
 };
 
 /* What a plan computes; uniform buffer. */

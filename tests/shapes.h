@@ -119,6 +119,7 @@ typedef struct attention_shape {
     shape_values values;
     shape_poison poison;
     shape_around around;
+    bool workspace;          /* WORKSPACE, of what size the plan asks for */
 } attention_shape;
 
 bool shape_run_attention(harness *h, const attention_shape *shape);
@@ -131,6 +132,9 @@ typedef struct attention_run {
     rhumb_rope rope; /* rotary_dim not 0 */
     gpu_operation op;
 } attention_run;
+
+/* WORKSPACE of exactly as many floats as the plan asks for; one, where it asks for none. */
+rhumb_result shape_add_workspace(harness *h, gpu_operation *op, uint32_t batch, harness_tensor *t);
 
 void shape_make_attention(attention_run *run, const attention_shape *shape, uint64_t seed);
 void shape_free_attention(attention_run *run);

@@ -54,7 +54,7 @@ static void describe(const attention_shape *s, char *text, size_t size)
     snprintf(
         text, size,
         "B%u H%u/%u Lq%u Lk%u D%u/%u %s/%s/%s>%s %s%s window %d:%d offset %d q_length %u "
-        "k_length %u %s%s R%u+%u scale %g rows %s%s%s%s values %d poison %d %s",
+        "k_length %u %s%s R%u+%u scale %g rows %s%s%s%s values %d poison %d %s%s",
         s->batch, s->heads, s->kv_heads, s->q_rows, s->k_rows, s->head_dim, s->value_dim,
         harness_dtype_name(s->dtype_q), harness_dtype_name(s->dtype_k),
         harness_dtype_name(s->dtype_v), harness_dtype_name(s->dtype_o), variants[s->variant],
@@ -64,7 +64,7 @@ static void describe(const attention_shape *s, char *text, size_t size)
         s->lengths ? " lengths" : "", s->rotary_offset, s->rotary_dim, (double)s->scale,
         s->layout_q.by_rows ? "r" : "h", s->layout_k.by_rows ? "r" : "h",
         s->layout_v.by_rows ? "r" : "h", s->layout_o.by_rows ? "r" : "h", (int)s->values,
-        (int)s->poison, around);
+        (int)s->poison, around, s->workspace ? " workspace" : "");
 }
 
 static attention_shape with_defaults(const attention_shape *shape)
@@ -294,6 +294,21 @@ void shape_make_attention(attention_run *run, const attention_shape *shape, uint
         (void)harness_add(&run->op, RHUMB_VIEW_WORKSPACE, &run->workspace, true);
     }
     free(numbers);
+}
+
+rhumb_result shape_add_workspace(harness *h, gpu_operation *op, uint32_t batch, harness_tensor *t)
+{
+    harness_make_tensor(t, RHUMB_F32, 1, 1, 1, 1, (harness_layout){0});
+    (void)harness_add(op, RHUMB_VIEW_WORKSPACE, t, true);
+    rhumb_result result = gpu_query_operation(h->g, op);
+    uint64_t floats = op->properties.workspace_size / 4 * batch;
+    if (result != RHUMB_OK || floats == 0)
+        return result;
+    harness_free_tensor(t);
+    op->tensor_count--;
+    harness_make_tensor(t, RHUMB_F32, 1, 1, 1, floats, (harness_layout){0});
+    (void)harness_add(op, RHUMB_VIEW_WORKSPACE, t, true);
+    return RHUMB_OK;
 }
 
 void shape_free_attention(attention_run *run)
@@ -593,7 +608,8 @@ bool shape_run_attention(harness *h, const attention_shape *shape)
     describe(&s, text, sizeof text);
     shape_make_attention(&run, &s, 31 * (uint64_t)s.head_dim + s.q_rows + s.k_rows);
     h->cases++;
-    result = harness_run(h, &run.op);
+    result = s.workspace ? shape_add_workspace(h, &run.op, s.batch, &run.workspace) : RHUMB_OK;
+    result = result == RHUMB_OK ? harness_run(h, &run.op) : result;
     if (result != RHUMB_OK) {
         passed = harness_fail(h, "attention: %s: %s: %s", text, rhumb_result_name(result),
                               run.op.message);

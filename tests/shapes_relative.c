@@ -1,3 +1,4 @@
+#include "shapes.h"
 #include "shapes_relative_run.h"
 
 #include <math.h>
@@ -135,20 +136,11 @@ static void make_run(relative_run *r, const relative_shape *shape, bool scores)
 /* As many floats as the plan asks for, and no more. */
 static rhumb_result run_device(harness *h, relative_run *r)
 {
-    rhumb_result result;
-    if (r->scores || r->op.info.variant != RHUMB_VARIANT_UNFUSED)
-        return harness_run(h, &r->op);
-    harness_make_tensor(&r->workspace, RHUMB_F32, 1, 1, 1, 1, (harness_layout){0});
-    (void)harness_add(&r->op, RHUMB_VIEW_WORKSPACE, &r->workspace, true);
-    result = gpu_query_operation(h->g, &r->op);
-    if (result != RHUMB_OK)
-        return result;
-    harness_free_tensor(&r->workspace);
-    r->op.tensor_count--;
-    harness_make_tensor(&r->workspace, RHUMB_F32, 1, 1, 1,
-                        r->op.properties.workspace_size / 4 * r->s.batch, (harness_layout){0});
-    (void)harness_add(&r->op, RHUMB_VIEW_WORKSPACE, &r->workspace, true);
-    return harness_run(h, &r->op);
+    bool workspace =
+        !r->scores && (r->s.workspace || r->op.info.variant == RHUMB_VARIANT_UNFUSED);
+    rhumb_result result =
+        workspace ? shape_add_workspace(h, &r->op, r->s.batch, &r->workspace) : RHUMB_OK;
+    return result == RHUMB_OK ? harness_run(h, &r->op) : result;
 }
 
 static void free_run(relative_run *r)

@@ -57,6 +57,7 @@ typedef struct relative_shape {
     uint32_t plan_k; /* the plan's max_k_length; 0: k_rows */
     rhumb_variant variant; /* AUTO: UNFUSED, or with the next what the plan chooses */
     bool automatic;
+    bool workspace; /* WORKSPACE, which UNFUSED always has */
 } relative_shape;
 
 /* The shape as SCORES, and as ATTENTION. */

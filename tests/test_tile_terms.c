@@ -47,11 +47,11 @@ static const relative_shape sizes[] = {
     {.family = RELATIVE_MUSIC_BOTH, TILE, .heads = 3, .q_rows = 61, .k_rows = 83,
      .head_dim = 64},
     {.family = RELATIVE_T5, TILE, BF16, .heads = 4, .kv_heads = 1, .q_rows = 61, .k_rows = 83,
-     .head_dim = 64, .mask = RELATIVE_MASKED | 13, .poison = true},
+     .head_dim = 64, .around = {.mask = SHAPE_MASKED | 13}, .poison = true},
     {.family = RELATIVE_SHAW, TILE, .batch = 2, .heads = 3, .q_rows = 39, .k_rows = 47,
-     .head_dim = 16, .mask = RELATIVE_MASKED | 15, .poison = true},
+     .head_dim = 16, .around = {.mask = SHAPE_MASKED | 15}, .poison = true},
     {.family = RELATIVE_PLAIN, TILE, .batch = 2, .heads = 6, .kv_heads = 2, .q_rows = 39,
-     .k_rows = 47, .head_dim = 16, .mask = RELATIVE_MASKED | 15, .dtype_mask = RHUMB_F16,
+     .k_rows = 47, .head_dim = 16, .around = {.mask = SHAPE_MASKED | 15, .dtype_mask = RHUMB_F16},
      .causal = true},
 };
 

@@ -175,7 +175,8 @@ const char *command_variant_name(rhumb_variant variant)
 const char *command_op_name(rhumb_op op)
 {
     static const char *const names[] = {"?",      "rotate", "attention", "encode",
-                                        "resize", "bias",   "scores",    "project"};
+                                        "resize", "bias",   "scores",    "project",
+                                        "combine"};
 
     return (uint32_t)op < sizeof names / sizeof *names ? names[op] : "?";
 }

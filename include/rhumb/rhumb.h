@@ -422,6 +422,10 @@ typedef enum rhumb_view_id {
                                                       rows of each sequence begin, then where all
                                                       end */
     RHUMB_VIEW_K_STARTS = RHUMB_VIEW_SEGMENTS_K,   /* [n + 1]: its keys */
+    /* And in COMBINE; part p of batch entry b is entry p B + b. */
+    RHUMB_VIEW_PARTS = RHUMB_VIEW_V,             /* [P B, heads, Lq, value_dim]: O of each part */
+    RHUMB_VIEW_PART_LSE = RHUMB_VIEW_ROW_SCALE,  /* [P B, heads, Lq] f32: LSE of each part; shape
+                                                    {1, P B, heads, Lq} */
 } rhumb_view_id;
 
 #define RHUMB_MAX_VIEWS 32 /* ids below this fit the masks and arrays of a plan */
@@ -556,6 +560,17 @@ typedef enum rhumb_op {
      * rhumb_transformer_xl. max_q_length rows; value_dim channels of X, up to 32768. With scheme
      * swin_v2: see rhumb_swin_v2. */
     RHUMB_OP_PROJECT = 7,
+    /* Attention whose keys were split: results over P disjoint ranges of keys, from other devices or
+     * other segments of a cache, merged by their LSE:
+     *   LSE = ln sum_p exp(LSE_p),    O = sum_p exp(LSE_p - LSE) O_p
+     * Views: PARTS, PART_LSE, O [B, heads, Lq, value_dim]; optional LSE. Rows below q_length. Each
+     * part is an ATTENTION over the K and V of its range, with LSE, its k_length that of the range
+     * and its q_offset less by the first key of the range; SINKS go to one of the parts only. A part
+     * whose LSE is -infinity counts nothing, whatever its rows of PARTS hold; where all are, O is
+     * zeros and LSE -infinity. Parts are added in ascending order: the same bits each time. P
+     * follows from the views. See dispatch.key_ranges. head_dim says nothing; 1, its default, will
+     * do. */
+    RHUMB_OP_COMBINE = 8,
 } rhumb_op;
 
 /* ROTATE: what the rows of K (or Q) are. Rows that were rotated before lie as they were written:
@@ -621,8 +636,8 @@ typedef struct rhumb_plan_info {
                                 one; RESIZE: a rhumb_resize. Copied */
     uint32_t heads;          /* of Q; 1 or more. ENCODE, RESIZE: 1, their default */
     uint32_t kv_heads;       /* of K and V; divides heads. Default RHUMB_SAME: as heads */
-    uint32_t head_dim;       /* 1 to 576. ENCODE: the channels D, 1 to 32768. BIAS: says nothing; 1, its
-                                default, will do */
+    uint32_t head_dim;       /* 1 to 576. ENCODE: the channels D, 1 to 32768. BIAS, COMBINE: says
+                                nothing; 1, its default, will do */
     uint32_t value_dim;      /* 1 to 576. Default RHUMB_SAME: as head_dim */
     uint32_t max_q_length;   /* rows that a dispatch may ask for; required. ENCODE over a grid:
                                 prefix + H W */
@@ -655,7 +670,7 @@ static inline void rhumb_init_plan_info(rhumb_plan_info *s, rhumb_op op)
         s->heads = 1;
     if (op == RHUMB_OP_RESIZE)
         s->max_q_length = 1; /* says nothing: the grids do */
-    if (op == RHUMB_OP_BIAS)
+    if (op == RHUMB_OP_BIAS || op == RHUMB_OP_COMBINE)
         s->head_dim = 1; /* says nothing: no Q and K */
     s->kv_heads = RHUMB_SAME;
     s->value_dim = RHUMB_SAME;
@@ -780,6 +795,12 @@ RHUMB_API rhumb_result rhumb_write_bindings(const rhumb_bindings *bindings, void
 #define RHUMB_UNSET INT32_MIN
 #define RHUMB_NO_WINDOW INT32_MAX
 
+/* Keys first to end - 1 of a sequence; 0 <= first <= end. */
+typedef struct rhumb_key_range {
+    int32_t first;
+    int32_t end;
+} rhumb_key_range;
+
 typedef struct rhumb_dispatch {
     RHUMB_HEADER;
     uint32_t constants_offset; /* bytes into the constants buffer; a multiple of the device's */
@@ -817,6 +838,11 @@ typedef struct rhumb_dispatch {
                                   each, with barriers between them; 1 or more. Default UINT64_MAX:
                                   cut only where the device's limit of work groups wants it. Same
                                   bits either way */
+    const rhumb_key_range *key_ranges; /* COMBINE: the keys that each part has seen, for a check:
+                                  ranges that overlap or do not ascend are refused. Default NULL:
+                                  not looked at */
+    uint32_t part_count;       /* elements of key_ranges: P; default 0, with NULL */
+    uint32_t padding_ranges;
 } rhumb_dispatch;
 
 static inline void rhumb_init_dispatch(rhumb_dispatch *s)

@@ -10,11 +10,8 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
     RHUMB_TRY(rhumb_resolve_layout(context, r));
     RHUMB_TRY(rhumb_check_logit_views(context, "attention", r));
     rhumb_fill_scale(r);
-    if ((r->info.views & BIT(RHUMB_VIEW_LSE)) && r->info.dtype[RHUMB_VIEW_LSE] != RHUMB_F32)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "attention: dtype of LSE: wanted f32, found %s",
-                          rhumb_dtype_name(r->info.dtype[RHUMB_VIEW_LSE]));
-    return RHUMB_OK;
+    RHUMB_TRY(rhumb_check_f32(context, &rhumb_op_attention, &r->info, RHUMB_VIEW_WORKSPACE));
+    return rhumb_check_f32(context, &rhumb_op_attention, &r->info, RHUMB_VIEW_LSE);
 }
 
 static void count_cost(rhumb_resolved *r)
@@ -102,11 +99,22 @@ static rhumb_result check_chunk(const rhumb_bindings *bindings, const rhumb_disp
     return RHUMB_OK;
 }
 
+/* Slices that hold a key; of the plan's length, as they are aligned to key 0. */
+static void cut_keys(const rhumb_resolved *r, struct rhumb_push *push)
+{
+    bool on_device = r->info.views & BIT(RHUMB_VIEW_LENGTHS);
+    uint32_t keys = (uint32_t)(on_device ? push->max_k_length : push->k_length);
+    push->slice_keys = r->slice_keys;
+    push->slices = keys ? (keys - 1) / r->slice_keys + 1 : 1;
+}
+
 static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
                            const rhumb_dispatch *d)
 {
-    const rhumb_plan_info *i = &bindings->plan->resolved.info;
-    struct rhumb_push push = {.batch = bindings->batch, .flags = d->causal ? FLAG_CAUSAL : 0};
+    const rhumb_resolved *r = &bindings->plan->resolved;
+    const rhumb_plan_info *i = &r->info;
+    struct rhumb_push push = {
+        .batch = bindings->batch, .flags = d->causal ? FLAG_CAUSAL : 0, .slices = 1};
     RHUMB_TRY(rhumb_check_packed_lengths(bindings, d));
     RHUMB_TRY(rhumb_check_lengths(bindings, d, true, &push));
     RHUMB_TRY(rhumb_check_query_offset(bindings, d, &push));
@@ -121,17 +129,24 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
     RHUMB_TRY(rhumb_take_windows(bindings, d, &push));
     if (bindings->mask_of_one_key)
         push.flags |= FLAG_MASK_ONE_KEY;
-    if (bindings->second)
+    if (bindings->second && !r->slice_keys)
         return rhumb_record_unfused(command_buffer, bindings, d, &push);
     uint64_t shared = bindings->by_head ? 1 : i->heads / i->kv_heads;
     uint64_t rows = shared * (uint32_t)push.max_q_length;
     uint64_t tiles = (rows + bindings->rows_per_group - 1) / bindings->rows_per_group;
     push.tiles = tiles > UINT32_MAX ? UINT32_MAX : (uint32_t)tiles;
-    uint64_t entries =
-        (uint64_t)bindings->batch * rhumb_window_count(&bindings->plan->resolved.terms);
+    if (bindings->second)
+        cut_keys(r, &push);
+    uint64_t entries = (uint64_t)bindings->batch * rhumb_window_count(&r->terms) * push.slices;
     uint64_t groups = rhumb_saturated_product(tiles * (i->heads / shared), entries);
+    uint64_t merging = push.slices > 1 ? rhumb_combine_groups(bindings, &push) : 0;
     RHUMB_TRY(rhumb_check_groups(bindings, groups));
+    RHUMB_TRY(rhumb_check_groups(bindings, merging));
     rhumb_emit(command_buffer, bindings, d, bindings->pipeline, groups, &push);
+    if (merging) {
+        rhumb_barrier(command_buffer, bindings);
+        rhumb_emit(command_buffer, bindings, d, bindings->second, merging, &push);
+    }
     return RHUMB_OK;
 }
 

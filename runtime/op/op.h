@@ -50,7 +50,7 @@ typedef struct rhumb_operation {
 } rhumb_operation;
 
 extern const rhumb_operation rhumb_op_rotate, rhumb_op_attention, rhumb_op_encode, rhumb_op_resize,
-    rhumb_op_bias, rhumb_op_scores, rhumb_op_project;
+    rhumb_op_bias, rhumb_op_scores, rhumb_op_project, rhumb_op_combine;
 
 /* Views of operations on logits. */
 #define RHUMB_POSITION_VIEWS                                                                       \
@@ -73,6 +73,9 @@ rhumb_result rhumb_check_range(const rhumb_context *context, const char *op, con
 const char *rhumb_view_name(uint32_t id);
 /* What an operation calls a view. */
 const rhumb_view_rule *rhumb_rule_of(const rhumb_operation *o, uint32_t id);
+/* A view that kernels read or write as f32 only, where it is there. */
+rhumb_result rhumb_check_f32(const rhumb_context *context, const rhumb_operation *o,
+                             const rhumb_plan_info *info, uint32_t id);
 /* Adds to plan_properties.reason. */
 void rhumb_add_reason(rhumb_resolved *r, const char *text);
 uint64_t rhumb_saturated_product(uint64_t a, uint64_t b);
@@ -143,6 +146,10 @@ rhumb_result rhumb_take_tensors(const rhumb_binder *b, rhumb_bindings *bindings)
 rhumb_result rhumb_check_packed_lengths(const rhumb_bindings *bindings, const rhumb_dispatch *d);
 /* Whether only the device knows the lengths of a batch entry. */
 bool rhumb_lengths_on_device(const rhumb_resolved *r);
+
+/* combine.c: the kernel that merges parts of rows, of the rows below push->max_q_length. */
+void rhumb_set_combine(rhumb_resolved *r, uint32_t index);
+uint64_t rhumb_combine_groups(const rhumb_bindings *bindings, const struct rhumb_push *push);
 
 /* scores.c: kernels and work groups of the rows push->row_count of each batch entry. */
 void rhumb_set_scores(rhumb_resolved *r);

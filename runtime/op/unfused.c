@@ -26,10 +26,6 @@ rhumb_result rhumb_choose_unfused(const rhumb_context *context, rhumb_resolved *
     if (!(r->info.views & BIT(RHUMB_VIEW_WORKSPACE)))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "attention: views: wanted WORKSPACE for the unfused form, found none");
-    if (r->info.dtype[RHUMB_VIEW_WORKSPACE] != RHUMB_F32)
-        return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
-                          "attention: dtype of WORKSPACE: wanted f32, found %s",
-                          rhumb_dtype_name(r->info.dtype[RHUMB_VIEW_WORKSPACE]));
     rhumb_set_scores(r);
     rhumb_set_common(r, &r->keys[RHUMB_SECOND_STAGE], RHUMB_KERNEL_SOFTMAX_VALUES, false);
     r->keys[RHUMB_SECOND_STAGE].spec[SPEC_TERMS] = r->terms.mask;

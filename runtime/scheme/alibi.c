@@ -92,11 +92,13 @@ rhumb_result rhumb_alibi_slopes_of(const rhumb_alibi *alibi, uint32_t heads, dou
 
 /* Forms other than SYMMETRIC are straight lines: the future's slope is the past's with its sign
  * turned. ATTENTION counts KEY_INDEX and LAST_KEY from the query: the numbers of a row differ by one
- * that softmax does not see. */
+ * that softmax does not see, but a sink and LSE do. */
 static rhumb_result resolve(const rhumb_context *context, const void *params,
                             const rhumb_plan_info *info, rhumb_terms *terms)
 {
     static const rhumb_term_views views = {0};
+    const uint32_t absolute = RHUMB_VIEW_BIT(RHUMB_VIEW_SINKS) | RHUMB_VIEW_BIT(RHUMB_VIEW_LSE);
+    bool from_query = info->op == RHUMB_OP_ATTENTION && !(info->views & absolute);
     rhumb_alibi p;
     RHUMB_TRY(slopes(context, params, info->heads, &p, terms->slope));
     terms->mask = TERM_SLOPE;
@@ -108,9 +110,9 @@ static rhumb_result resolve(const rhumb_context *context, const void *params,
         terms->slope[h][1] = -terms->slope[h][0];
     if (p.form == RHUMB_ALIBI_KEY_POSITION)
         terms->slope_reference = SLOPE_BY_POSITION;
-    else if (p.form == RHUMB_ALIBI_KEY_INDEX && info->op != RHUMB_OP_ATTENTION)
+    else if (p.form == RHUMB_ALIBI_KEY_INDEX && !from_query)
         terms->slope_reference = SLOPE_FROM_FIRST_KEY;
-    else if (p.form == RHUMB_ALIBI_LAST_KEY && info->op != RHUMB_OP_ATTENTION)
+    else if (p.form == RHUMB_ALIBI_LAST_KEY && !from_query)
         terms->slope_reference = SLOPE_FROM_LAST_KEY;
     if (terms->slope_reference == SLOPE_BY_POSITION &&
         !(info->views & RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_K)))

@@ -196,6 +196,12 @@ int first_block(KeyRange range, int step)
     return range.kept > 0 ? 0 : range.first / step * step;
 }
 
+// The first one from key `from` on, a multiple of `step`.
+int first_block_from(KeyRange range, int from, int step)
+{
+    return range.kept > from ? from : max(from, range.first / step * step);
+}
+
 int next_block(KeyRange range, int block, int step)
 {
     int next = block + step;

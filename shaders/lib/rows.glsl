@@ -15,12 +15,16 @@ struct Tile {
     uint first; // row t of the tile
 };
 
-Tile tile_of_group(uint rows_per_group)
+Tile tile_of(uint id, uint rows_per_group)
 {
-    uint id = group_id();
     uint rest = id / push.tiles;
     return Tile(rest / constants.kv_heads, rest % constants.kv_heads,
                 (id % push.tiles) * rows_per_group);
+}
+
+Tile tile_of_group(uint rows_per_group)
+{
+    return tile_of(group_id(), rows_per_group);
 }
 
 // A q_offset that is a position, for the rotation of Q, is not negative.
