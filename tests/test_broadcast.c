@@ -26,10 +26,17 @@ static const attention_shape plain[] = {
      .lengths_beyond = true, .causal = true, .poison = SHAPE_NAN_HIDDEN},
     {BROADCAST, .heads = 3, .q_rows = 33, .k_rows = 33, .head_dim = 64, .dtype_q = RHUMB_F16,
      .dtype_k = RHUMB_BF16, .dtype_v = RHUMB_F16, .dtype_o = RHUMB_BF16},
+    /* Q is rotated inside */
+    {BROADCAST, .heads = 4, .kv_heads = 2, .q_rows = 37, .k_rows = 41, .head_dim = 16,
+     .rotary_dim = 10, .rotary_offset = 5, .causal = true},
+    {BROADCAST, .batch = 2, .heads = 2, .q_rows = 37, .k_rows = 41, .head_dim = 24,
+     .rotary_dim = 24, .pairing = RHUMB_PAIRING_HALF, .lengths = true, .offset_given = true,
+     .q_offset = 70000},
 };
 
 /* Lengths beyond every table on both sides, so that far blocks, near ones and far ones again are
  * walked; and a decode of few rows at the end. */
+#define MASK(dimensions) .mask = RELATIVE_MASKED | (dimensions), .poison = true
 #define EACH(f)                                                                                    \
     {.family = (f), BROADCAST, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 77, .k_rows = 77,  \
      .head_dim = 16},                                                                              \
@@ -56,6 +63,29 @@ static const relative_shape schemes[] = {
      .head_dim = 16, .offset_given = true, .q_offset = -5, .causal = true},
     {.family = RELATIVE_DEBERTA_LOG, BROADCAST, BF16, .heads = 2, .q_rows = 45, .k_rows = 70,
      .head_dim = 16, .offset_given = true, .q_offset = 13},
+    /* rows and keys are the tokens of a window */
+    {.family = RELATIVE_SWIN, BROADCAST, .batch = 3, .heads = 3, .q_rows = 6, .k_rows = 6,
+     .head_dim = 8},
+    {.family = RELATIVE_SWIN, BROADCAST, F16, .batch = 3, .heads = 3, .q_rows = 6, .k_rows = 6,
+     .head_dim = 8},
+    {.family = RELATIVE_SWIN_V2, BROADCAST, .batch = 3, .heads = 3, .q_rows = 6, .k_rows = 6,
+     .head_dim = 24},
+    {.family = RELATIVE_ROTARY, BROADCAST, .heads = 2, .q_rows = 9, .k_rows = 23, .head_dim = 8,
+     .causal = true},
+};
+
+static const relative_shape masks[] = {
+    {.family = RELATIVE_SHAW, BROADCAST, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 39,
+     .k_rows = 23, .head_dim = 8, MASK(15)},
+    {.family = RELATIVE_SHAW, BROADCAST, F16, .batch = 3, .heads = 3, .q_rows = 9, .k_rows = 23,
+     .head_dim = 8, .dtype_mask = RHUMB_F16, MASK(9)},
+    {.family = RELATIVE_PLAIN, BROADCAST, .batch = 2, .heads = 3, .q_rows = 9, .k_rows = 131,
+     .head_dim = 8, .causal = true, .dtype_mask = RHUMB_BF16, MASK(12)},
+    /* one element for all keys: a third of the rows sees nothing */
+    {.family = RELATIVE_PLAIN, BROADCAST, .batch = 2, .heads = 3, .q_rows = 9, .k_rows = 131,
+     .head_dim = 8, .mask = RELATIVE_MASKED | 7},
+    {.family = RELATIVE_T5, BROADCAST, .heads = 3, .q_rows = 9, .k_rows = 31, .head_dim = 8,
+     .mask = RELATIVE_MASKED},
 };
 
 Test(broadcast, equals_the_reference_on_lavapipe)
@@ -64,6 +94,7 @@ Test(broadcast, equals_the_reference_on_lavapipe)
     harness_open(&h, HARNESS_LAVAPIPE);
     SHAPE_RUN_ALL(&h, shape_run_attention, plain);
     SHAPE_RUN_ALL(&h, shape_run_unfused, schemes);
+    SHAPE_RUN_ALL(&h, shape_run_unfused, masks);
     harness_close(&h);
 }
 
