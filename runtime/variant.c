@@ -463,12 +463,7 @@ static bool broadcast_fits(const rhumb_context *context, const rhumb_resolved *r
     const rhumb_plan_info *i = &r->info;
     const uint32_t subgroup = VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
     const uint32_t positions = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
-    const uint32_t around =
-        BIT(RHUMB_VIEW_MASK) | BIT(RHUMB_VIEW_SINKS) | BIT(RHUMB_VIEW_LSE);
-    const uint32_t known = TERM_TABLE | TERM_SLOPE | TERM_QUERY | TERM_KEY | TERM_SCALAR |
-                           TERM_SEGMENT | TERM_VALUE | TERM_CONTENT_BIAS | TERM_POSITION_BIAS |
-                           TERM_ROW_SCALE;
-    const uint32_t tables = TERM_TABLE | TERM_QUERY | TERM_KEY | TERM_SCALAR | TERM_VALUE;
+    const uint32_t vectors = TERM_QUERY | TERM_KEY | TERM_SCALAR | TERM_VALUE;
     if (context->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU || !l->device_address ||
         l->subgroup_size != BROADCAST_LANES || (l->subgroup_operations & subgroup) != subgroup)
         snprintf(why, size,
@@ -480,17 +475,10 @@ static bool broadcast_fits(const rhumb_context *context, const rhumb_resolved *r
         snprintf(why, size,
                  "wanted head_dim and value_dim in multiples of 8 up to %d, found %u and %u",
                  TILE_MAX_DIM, i->head_dim, i->value_dim);
-    else if (!layout_fits(r, why, size))
-        return false;
-    else if (r->has_rotary)
-        snprintf(why, size, "wanted Q that is rotated already, found rotation inside");
-    else if ((r->terms.mask & ~known) || (i->views & around) ||
-             ((i->views & BIT(RHUMB_VIEW_ROW_SCALE)) && !(r->terms.mask & TERM_ROW_SCALE)))
-        snprintf(why, size, "wanted terms 0x%x and none of the views 0x%x, found terms 0x%x, views "
-                 "0x%x", known, around, r->terms.mask, i->views);
-    /* Tables follow the diagonals of indices. */
-    else if ((i->views & positions) == positions && (r->terms.mask & tables))
-        snprintf(why, size, "wanted distances of indices for tables, found both position views");
+    /* Tables of vectors follow the diagonals of indices. */
+    else if ((i->views & positions) == positions && (r->terms.mask & vectors))
+        snprintf(why, size,
+                 "wanted distances of indices for tables of vectors, found both position views");
     else
         return true;
     return false;

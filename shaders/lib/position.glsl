@@ -119,11 +119,13 @@ int key_minus_query(uint b, uint a, uint j, int q_offset)
                                viewed ? position_q(b, a, q_offset) : int(a) + q_offset);
 }
 
-// First position of the chunk of a position.
-int chunk_start(int position)
+// First and last position of the chunk of a position; cut to ints.
+ivec2 chunk_of(int position)
 {
-    int start = position / push.chunk * push.chunk;
-    return start > position ? start - push.chunk : start;
+    int edge = position / push.chunk * push.chunk; // the one towards 0
+    if (edge > position)
+        return ivec2(edge >= UNSET + push.chunk ? edge - push.chunk : UNSET, edge - 1);
+    return ivec2(edge, edge <= NO_WINDOW - push.chunk ? edge + (push.chunk - 1) : NO_WINDOW);
 }
 
 // Positions that a row sees, beside kept keys; cut to ints.
@@ -140,9 +142,9 @@ Reach reach_of(int pos_q)
     if (push.window_right < NO_WINDOW - pos_q || pos_q < 0)
         r.high = push.window_right == NO_WINDOW ? NO_WINDOW : pos_q + push.window_right;
     if (push.chunk != NO_WINDOW) {
-        int start = chunk_start(pos_q);
-        r.low = max(r.low, start);
-        r.high = start <= NO_WINDOW - push.chunk ? min(r.high, start + (push.chunk - 1)) : r.high;
+        ivec2 chunk = chunk_of(pos_q);
+        r.low = max(r.low, chunk.x);
+        r.high = min(r.high, chunk.y);
     }
     if ((push.flags & FLAG_CAUSAL) != 0u)
         r.high = pos_q;
