@@ -149,16 +149,6 @@ static uint32_t widest_chunk(uint32_t dim, uint32_t most)
 #define TILE_VALUE_CHUNK 128
 #define TILE_MAX_DIM 256 /* more channels of the output than a lane has registers for */
 
-/* Forms that do not look rows up by lib/place.glsl yet. */
-static bool layout_fits(const rhumb_resolved *r, char *why, size_t size)
-{
-    if (r->layout == LAYOUT_CONTIGUOUS)
-        return true;
-    snprintf(why, size, "wanted contiguous views, found %s",
-             r->layout == LAYOUT_PAGED ? "BLOCK_TABLE" : "Q_STARTS and K_STARTS");
-    return false;
-}
-
 /* Rows of tables follow the diagonals of indices; Q is rotated after u has joined it; ROW_SCALE is
  * the factor of all of b. */
 static bool tile_terms_fit(const rhumb_resolved *r, char *why, size_t size)
@@ -181,8 +171,6 @@ static bool tile_terms_fit(const rhumb_resolved *r, char *why, size_t size)
 static bool tile_shape_fits(const rhumb_resolved *r, char *why, size_t size)
 {
     const rhumb_plan_info *i = &r->info;
-    if (!layout_fits(r, why, size))
-        return false;
     if (i->head_dim % 16 || i->value_dim % 16 || i->head_dim > TILE_MAX_DIM ||
         i->value_dim > TILE_MAX_DIM) {
         snprintf(why, size,
@@ -285,8 +273,6 @@ static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r,
 {
     const rhumb_plan_info *i = &r->info;
     uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * i->max_q_length;
-    if (!layout_fits(r, why, size))
-        return false;
     if (i->head_dim > TILE_MAX_DIM || i->value_dim > TILE_MAX_DIM || i->head_dim % 16 ||
         i->value_dim % 16) {
         snprintf(why, size,

@@ -225,7 +225,7 @@ void store_rows()
                              factor * vec4(acc[d * ROWS + r], acc[(d + 1u) * ROWS + r],
                                            acc[(d + 2u) * ROWS + r], acc[(d + 3u) * ROWS + r]));
             if (has_view(VIEW_LSE))
-                store_lse(b, head, has_term(TERM_WINDOW) ? place.y : a, row_max[r], row_sum[r]);
+                store_lse(place.x, head, place.y, row_max[r], row_sum[r]);
         }
     }
 }

@@ -89,8 +89,10 @@ Row row_of_tile(uint r)
     uint t = exists ? tile.first + r : 0u;
     uint a = row_index(t);
     Row row = Row(row_head(tile, t), a, 1.0, row_reach_of(tile.b, a, len));
-    if (exists && has_view(VIEW_ROW_SCALE))
-        row.scale = row_scale_load(row_scale_at(0u, tile.b, row.h) + row.a);
+    if (exists && has_view(VIEW_ROW_SCALE)) {
+        uvec2 place = query_place(tile.b, a);
+        row.scale = row_scale_load(row_scale_at(0u, place.x, row.h) + place.y);
+    }
     return row;
 }
 
@@ -177,7 +179,7 @@ void store_row(uint id, uint r, uint slice, float top, float sum)
             workspace_store4(at + d, vec4(x, 0.0, 0.0), 2u);
     }
     if (whole && id == 0u && has_view(VIEW_LSE))
-        store_lse(tile.b, row.h, row.a, top, sum);
+        store_lse(place.x, row.h, place.y, top, sum);
 }
 
 void main()
@@ -187,8 +189,8 @@ void main()
     uint lane = id % LANES;
     uint slice = group_id() % push.slices;
     tile = tile_of(group_id() / push.slices, ROWS);
-    len = lengths_of(tile.b, true, lowest_offset(PAIRING),
-                     id == 0u && tile.first == 0u && tile.kv_head == 0u && slice == 0u);
+    len = place_entry(tile.b, lowest_offset(PAIRING),
+                      tile.first == 0u && tile.kv_head == 0u && slice == 0u, id, INVOCATIONS);
     row_count = uint(len.q) * heads_per_kv_head();
     KeyRange range = KeyRange(0, 0, 0);
     if (tile.first < row_count)

@@ -72,8 +72,9 @@ void main()
     Row row = Row(rest / rows / constants.heads, rest / rows % constants.heads, rest % rows);
     if (row.b >= push.batch)
         return;
-    if (int(row.a) >= lengths_of(row.b, false, -RHUMB_MAX_LENGTH, false).q)
+    if (int(row.a) >= place_entry(row.b, -RHUMB_MAX_LENGTH, false, 0u, 1u).q)
         return;
+    uvec2 place = query_place(row.b, row.a);
 
     float top = LOWEST;
     for (uint p = 0u; p < push.slices; p++)
@@ -92,14 +93,13 @@ void main()
     if (has_view(VIEW_WORKSPACE)) {
         x *= row_factor(row.h, top, sum);
         if (d == 0u && has_view(VIEW_LSE))
-            store_lse(row.b, row.h, row.a, top, sum);
+            store_lse(place.x, row.h, place.y, top, sum);
     } else {
         bool none = top < HIDDEN_BELOW;
         x *= none ? 0.0 : 1.0 / sum;
         if (d == 0u && has_view(VIEW_LSE))
-            lse_store_bits(lse_at(0u, row.b, row.h) + row.a,
+            lse_store_bits(lse_at(0u, place.x, row.h) + place.y,
                            none ? 0xff800000u : floatBitsToUint(top + LN_2 * log2(sum)));
     }
-    uvec2 place = query_place(row.b, row.a);
     o_store4(o_at(place.x, row.h, place.y) + d, vec4(x, 0.0, 0.0), second ? 2u : 1u);
 }
