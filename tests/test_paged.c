@@ -20,6 +20,7 @@ typedef struct paged_shape {
 } paged_shape;
 
 #define GENERIC .variant = RHUMB_VARIANT_GENERIC
+#define UNFUSED .variant = RHUMB_VARIANT_UNFUSED
 #define F16 .dtype_q = RHUMB_F16, .dtype_k = RHUMB_F16, .dtype_v = RHUMB_F16, .dtype_o = RHUMB_F16
 #define Q8 .dtype_k = RHUMB_Q8_0, .dtype_v = RHUMB_Q8_0
 
@@ -52,7 +53,17 @@ static const paged_shape generic_table[] = {
     {{GENERIC, Q8, .batch = 2, .heads = 2, .q_rows = 7, .k_rows = 40, .head_dim = 64,
       .causal = true},
      .block_rows = 16, .pool = {.row_pad = 32, .offset = 32}},
+    {{GENERIC, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 7, .k_rows = 40, .head_dim = 8,
+      .causal = true,
+      .around = {.lse = true, .sinks = true, .softcap = 5.0f, .mask = SHAPE_MASKED + 13,
+                 .chunk = 16, .kept_keys = 3}},
+     .block_rows = 8},
+    {{UNFUSED, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 7, .k_rows = 40, .head_dim = 8,
+      .causal = true, .lengths = true, .around = {.lse = true}},
+     .block_rows = 8},
     /* entries outside the pool */
+    {{UNFUSED, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 9, .k_rows = 140, .head_dim = 8},
+     .block_rows = 16, .bad_entries = 3},
     {{GENERIC, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 8},
      .block_rows = 16, .bad_entries = 1},
     {{GENERIC, .heads = 4, .q_rows = 9, .k_rows = 301, .head_dim = 8, .causal = true},

@@ -70,6 +70,7 @@ static bool is_written(const gpu_operation *operation, rhumb_view_id id)
     case RHUMB_VIEW_V_OUT:
     case RHUMB_VIEW_STATUS:
     case RHUMB_VIEW_WORKSPACE:
+    case RHUMB_VIEW_LSE:
         return true;
     case RHUMB_VIEW_TABLE_SCALAR:
         return operation->info.op == RHUMB_OP_PROJECT;
