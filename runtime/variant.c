@@ -181,8 +181,6 @@ static bool tile_terms_fit(const rhumb_resolved *r, char *why, size_t size)
 static bool tile_shape_fits(const rhumb_resolved *r, char *why, size_t size)
 {
     const rhumb_plan_info *i = &r->info;
-    if (!layout_fits(r, why, size))
-        return false;
     if (i->head_dim % 16 || i->value_dim % 16 || i->head_dim > TILE_MAX_DIM ||
         i->value_dim > TILE_MAX_DIM) {
         snprintf(why, size,

@@ -212,7 +212,8 @@ vec4 q_changed(uint r, uint d, vec4 x)
     x *= constants.scale_log2;
     if (has_view(VIEW_ROW_SCALE) && !has_term(TERM_ROW_SCALE)) {
         uint t = min(tile.first + r, max(row_count, 1u) - 1u);
-        x *= row_scale_load(row_scale_at(0u, tile.b, query_head(t)) + query_row(t));
+        uvec2 place = query_place(tile.b, query_row(t));
+        x *= row_scale_load(row_scale_at(0u, place.x, query_head(t)) + place.y);
     }
     return x;
 }
@@ -459,8 +460,10 @@ void main()
         float top = row_max[r];
         float sum = row_sum[r];
         norm[r] = row_factor(query_head(t), top, sum);
-        if (has_view(VIEW_LSE) && lane == r && t < row_count)
-            store_lse(tile.b, query_head(t), query_row(t), top, sum);
+        if (has_view(VIEW_LSE) && lane == r && t < row_count) {
+            uvec2 place = query_place(tile.b, query_row(t));
+            store_lse(place.x, query_head(t), place.y, top, sum);
+        }
     }
 
     // O goes through the space of Q, so that it is written in runs of 16 bytes.
