@@ -116,7 +116,7 @@ static void put_o_behind_k(calls *c, uint64_t offset)
     view(c, RHUMB_VIEW_O)->bytes = 65536;
     view(c, RHUMB_VIEW_O)->same_as = 1 + c->at[RHUMB_VIEW_K];
     view(c, RHUMB_VIEW_O)->offset = offset;
-    view(c, RHUMB_VIEW_O)->output = NULL;
+    view(c, RHUMB_VIEW_O)->input = view(c, RHUMB_VIEW_O)->output = NULL;
 }
 
 /* The blocks of K take BATCH KV_HEADS KEYS DIM / 32 * 34 bytes. */
@@ -182,10 +182,6 @@ static void use_rotate(calls *c)
        add(c, RHUMB_VIEW_K_STARTS, RHUMB_I32, 1, 1, 1, 4)),                                        \
       UNSUPPORTED, "attention: views: wanted BLOCK_TABLE, or Q_STARTS and K_STARTS", "0x300080f")  \
     X(paged, windows, use_windows(c), UNSUPPORTED, "attention: scheme", "windows")                 \
-    X(paged, unfused,                                                                              \
-      (c->op.info.variant = RHUMB_VARIANT_UNFUSED,                                                 \
-       add(c, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, 4096)),                                    \
-      UNSUPPORTED, "attention: views: wanted contiguous ones", "BLOCK_TABLE")                      \
     X(packed, k_starts_are_missing, remove_view(c, RHUMB_VIEW_K_STARTS), ARGUMENT,                 \
       "attention: views: wanted Q_STARTS and K_STARTS together", "0x1000000")                      \
     X(packed, q_starts_are_missing, remove_view(c, RHUMB_VIEW_Q_STARTS), ARGUMENT,                 \
@@ -217,10 +213,6 @@ static void use_rotate(calls *c)
        add(c, RHUMB_VIEW_POSITIONS_K, RHUMB_I32, 1, 1, 1, TOTAL_K)),                               \
       ARGUMENT, "attention: shape of POSITIONS_Q", "[1, 1, 3, 11]")                                \
     X(packed, windows, use_windows(c), UNSUPPORTED, "attention: scheme", "windows")                \
-    X(packed, unfused,                                                                             \
-      (c->op.info.variant = RHUMB_VARIANT_UNFUSED,                                                 \
-       add(c, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, 4096)),                                    \
-      UNSUPPORTED, "attention: views: wanted contiguous ones", "Q_STARTS and K_STARTS")            \
     X(q8, head_dim, c->op.info.head_dim = 40, ARGUMENT,                                            \
       "attention: head_dim: wanted a multiple of 32 for K", "found 40")                            \
     X(q8, value_dim, c->op.info.value_dim = 33, ARGUMENT,                                          \

@@ -20,6 +20,8 @@ typedef struct paged_shape {
 } paged_shape;
 
 #define GENERIC .variant = RHUMB_VARIANT_GENERIC
+#define TILE .variant = RHUMB_VARIANT_TILE
+#define UNFUSED .variant = RHUMB_VARIANT_UNFUSED
 #define F16 .dtype_q = RHUMB_F16, .dtype_k = RHUMB_F16, .dtype_v = RHUMB_F16, .dtype_o = RHUMB_F16
 #define Q8 .dtype_k = RHUMB_Q8_0, .dtype_v = RHUMB_Q8_0
 
@@ -52,7 +54,17 @@ static const paged_shape generic_table[] = {
     {{GENERIC, Q8, .batch = 2, .heads = 2, .q_rows = 7, .k_rows = 40, .head_dim = 64,
       .causal = true},
      .block_rows = 16, .pool = {.row_pad = 32, .offset = 32}},
+    {{GENERIC, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 7, .k_rows = 40, .head_dim = 8,
+      .causal = true,
+      .around = {.lse = true, .sinks = true, .softcap = 5.0f, .mask = SHAPE_MASKED + 13,
+                 .chunk = 16, .kept_keys = 3}},
+     .block_rows = 8},
+    {{UNFUSED, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 7, .k_rows = 40, .head_dim = 8,
+      .causal = true, .lengths = true, .around = {.lse = true}},
+     .block_rows = 8},
     /* entries outside the pool */
+    {{UNFUSED, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 9, .k_rows = 140, .head_dim = 8},
+     .block_rows = 16, .bad_entries = 3},
     {{GENERIC, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 9, .k_rows = 40, .head_dim = 8},
      .block_rows = 16, .bad_entries = 1},
     {{GENERIC, .heads = 4, .q_rows = 9, .k_rows = 301, .head_dim = 8, .causal = true},
@@ -61,8 +73,17 @@ static const paged_shape generic_table[] = {
      .block_rows = 8, .bad_entries = 5},
 };
 
-/* The choice is rhumb's. */
-static const paged_shape auto_table[] = {
+/* Fast forms: one pipeline a head size, dtype and set of views. */
+static const paged_shape fast_table[] = {
+    {{TILE, .heads = 2, .q_rows = 33, .k_rows = 127, .head_dim = 64, .causal = true},
+     .block_rows = 16},
+    {{TILE, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 9, .k_rows = 70, .head_dim = 64,
+      .k_length = 33, .poison = SHAPE_NAN_HIDDEN},
+     .block_rows = 7, .bad_entries = 3},
+    {{TILE, F16, .batch = 2, .heads = 2, .q_rows = 40, .k_rows = 77, .head_dim = 64,
+      .causal = true},
+     .block_rows = 1, .pool = {.by_rows = true, .row_pad = 4, .offset = 4}},
+    /* the choice is rhumb's */
     {{.heads = 2, .q_rows = 33, .k_rows = 127, .head_dim = 64, .causal = true}, .block_rows = 16},
     {{.batch = 2, .heads = 8, .kv_heads = 2, .q_rows = 1, .k_rows = 129, .head_dim = 64,
       .causal = true},
@@ -254,8 +275,8 @@ static void run_tables(harness_profile profile)
     for (size_t i = 0; i < sizeof generic_table / sizeof generic_table[0]; i++) {
         run_paged(&h, &generic_table[i], i);
     }
-    for (size_t i = 0; i < sizeof auto_table / sizeof auto_table[0]; i++) {
-        run_paged(&h, &auto_table[i], 100 + i);
+    for (size_t i = 0; i < sizeof fast_table / sizeof fast_table[0]; i++) {
+        run_paged(&h, &fast_table[i], 100 + i);
     }
     harness_close(&h);
 }

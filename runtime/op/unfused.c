@@ -19,10 +19,6 @@ static uint64_t row_bytes(const rhumb_resolved *r)
 rhumb_result rhumb_choose_unfused(const rhumb_context *context, rhumb_resolved *r)
 {
     rhumb_plan_properties *p = &r->properties;
-    if (r->layout != LAYOUT_CONTIGUOUS)
-        return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
-                          "attention: views: wanted contiguous ones for the unfused form, found %s",
-                          r->layout == LAYOUT_PAGED ? "BLOCK_TABLE" : "Q_STARTS and K_STARTS");
     if (!(r->info.views & BIT(RHUMB_VIEW_WORKSPACE)))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,
                           "attention: views: wanted WORKSPACE for the unfused form, found none");

@@ -84,10 +84,10 @@ float row_factor(uint h, inout float top, inout float sum)
     return none ? 0.0 : shrink / sum;
 }
 
-// `top` and `sum` as row_factor leaves them.
+// `b` and `a` as query_place gives them, `top` and `sum` as row_factor leaves them.
 void store_lse(uint b, uint h, uint a, float top, float sum)
 {
     bool none = top < HIDDEN_BELOW;
     uint bits = none ? 0xff800000u : floatBitsToUint(LN_2 * (top + log2(sum)));
-    lse_store_bits(lse_at(0u, b, h) + first_q + a, bits);
+    lse_store_bits(lse_at(0u, b, h) + a, bits);
 }

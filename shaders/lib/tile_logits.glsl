@@ -66,9 +66,10 @@ RowTerms load_row_terms(uint group, uint lane)
     RowTerms t = RowTerms(vec4(1.0), vec4(0.0), vec4(0.0), uvec4(0u));
     [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
         uint a = lane_query_row(group, r);
-        uvec2 place = query_place(tile.b, a);
-        if (has_term(TERM_ROW_SCALE))
+        if (has_term(TERM_ROW_SCALE)) {
+            uvec2 place = query_place(tile.b, a);
             t.gate[r] = row_scale_load(row_scale_at(0u, place.x, head) + place.y);
+        }
         if (has_term(TERM_SEGMENT))
             t.segment[r] = segments_q_word(segments_q_at(0u, 0u, tile.b) + a);
     }
