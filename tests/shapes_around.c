@@ -8,15 +8,15 @@
 /* Bounds. u = 2^-24, x = S / softcap.
  *
  *   cap      The slope of tanh is at most 1: an error of S is no larger behind the cap. tanh itself,
- *            for x from 0.25 on (1 - e) / (1 + e), e = exp2(-2.9 x): the exponent is rounded, 2 u of
- *            it, and exp2 within 3 + 2 |exponent| ulp, so that e is off by e (6 + 16 x) u; through
- *            the slope 2 / (1 + e)^2 that is 6 u at most, at x = 0.5. Sums and quotient: 7 u. The
- *            quotient x, within 2.5 ulp, goes through x sech^2 x <= 0.45: 3 u. Below 0.25 a series
- *            of four terms: less. With the product by softcap: 18 u softcap.
+ *            for x from 0.25 on (1 - e) / (1 + e), e = exp2(-2.9 x): the exponent is rounded, 2 u
+ *            of it, and exp2 within 3 + 2 |exponent| ulp, so that e is off by e (6 + 16 x) u;
+ *            through the slope 2 / (1 + e)^2 that is 6 u at most, at x = 0.5. Sums and quotient:
+ *            7 u. The quotient x, within 2.5 ulp, goes through x sech^2 x <= 0.45: 3 u. Below 0.25
+ *            a series of four terms: less. With the product by softcap: 18 u softcap.
  *   mask     Its element is rounded with log2(e), and the sum: counted by whoever asks.
  *   sink     A logit with an error of 3 u |sink|, whose weight is as right as that of a key.
- *   LSE      ln of the sum: P_j e_j for the logits, the relative error of the sum, log2 within 2^-21
- *            or 3 ulp, and the roundings of top, sum and product: 3 u of each. */
+ *   LSE      ln of the sum: P_j e_j for the logits, the relative error of the sum, log2 within
+ *            2^-21 or 3 ulp, and the roundings of top, sum and product: 3 u of each. */
 #define UNIT 5.9604644775390625e-8
 #define LOG2_E 1.4426950408889634
 #define LN_2 0.6931471805599453

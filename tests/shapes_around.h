@@ -42,9 +42,9 @@ double shape_mask_element(const around_run *run, uint32_t b, uint32_t h, uint32_
 /* Error of a logit by its cap, beside that of what is capped; 0 without one. */
 double shape_cap_error(const shape_around *around);
 
-/* What bounds of a row are made of. low and high: smallest and largest logit that its keys have, the
- * sink beside them; shift: sum P e over them, e the error of a logit; relative: of a weight, of the
- * sum of all weights included. */
+/* What bounds of a row are made of. low and high: smallest and largest logit that its keys have,
+ * the sink beside them; shift: sum P e over them, e the error of a logit; relative: of a weight, of
+ * the sum of all weights included. */
 typedef struct around_row {
     double low;
     double high;

@@ -465,7 +465,8 @@ static void row_bounds(const attention_shape *s, const attention_run *run,
                             shape_mask_element(&run->around, p->b, p->h, p->a, j));
         row.shift += weight * error;
         for (uint32_t d = 0; d < s->value_dim; d++) {
-            p->bound[d] += weight * fabs(v[(uint64_t)j * s->value_dim + d]) * (error + row.relative);
+            double value = fabs(v[(uint64_t)j * s->value_dim + d]);
+            p->bound[d] += weight * value * (error + row.relative);
         }
     }
     shape_add_sink_error(&run->around, p->h, &row);

@@ -822,6 +822,7 @@ typedef struct rhumb_dispatch {
     int32_t append_position;   /* ROTATE with plan_info.append POSITION or RING: cache row of row 0,
                                   0 or more; default RHUMB_UNSET: q_offset, or 0 if that is unset
                                   or a distance. LENGTHS may have one a batch entry */
+    uint32_t padding_2; /* the end of older structs */
     float softcap;             /* ATTENTION: logits become softcap tanh(logit / softcap), before any
                                   mask; above 0. Default INFINITY: none */
     uint32_t bias_after_softcap; /* 1: b of a scheme is added after the cap; default 0: it is capped
@@ -832,7 +833,6 @@ typedef struct rhumb_dispatch {
     int32_t kept_keys;         /* ATTENTION: keys at positions 0 to kept_keys - 1 stay visible to
                                   later rows beyond window_left and chunk (attention sinks);
                                   default 0 */
-    uint32_t padding_end;
     uint64_t max_flops;        /* a record whose plan_properties.flops times B are more is cut into
                                   several vkCmdDispatch of at most as many, or of one work group
                                   each, with barriers between them; 1 or more. Default UINT64_MAX:
