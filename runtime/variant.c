@@ -285,8 +285,6 @@ static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r,
 {
     const rhumb_plan_info *i = &r->info;
     uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * i->max_q_length;
-    if (!layout_fits(r, why, size))
-        return false;
     if (i->head_dim > TILE_MAX_DIM || i->value_dim > TILE_MAX_DIM || i->head_dim % 16 ||
         i->value_dim % 16) {
         snprintf(why, size,

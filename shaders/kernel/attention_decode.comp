@@ -187,8 +187,8 @@ void main()
     uint lane = id % LANES;
     uint slice = group_id() % push.slices;
     tile = tile_of(group_id() / push.slices, ROWS);
-    len = lengths_of(tile.b, true, lowest_offset(PAIRING),
-                     id == 0u && tile.first == 0u && tile.kv_head == 0u && slice == 0u);
+    len = place_entry(tile.b, lowest_offset(PAIRING),
+                      tile.first == 0u && tile.kv_head == 0u && slice == 0u, id, INVOCATIONS);
     row_count = uint(len.q) * heads_per_kv_head();
     KeyRange range = KeyRange(0, 0, 0);
     if (tile.first < row_count)

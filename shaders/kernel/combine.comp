@@ -72,7 +72,7 @@ void main()
     Row row = Row(rest / rows / constants.heads, rest / rows % constants.heads, rest % rows);
     if (row.b >= push.batch)
         return;
-    if (int(row.a) >= lengths_of(row.b, false, -RHUMB_MAX_LENGTH, false).q)
+    if (int(row.a) >= place_entry(row.b, -RHUMB_MAX_LENGTH, false, 0u, 1u).q)
         return;
 
     float top = LOWEST;
