@@ -353,6 +353,48 @@ static void compile_all_unfused(rhumb_context *context, const char *family)
     }
 }
 
+/* Decode with a bias, all that is around logits, and keys in slices; 8 rows a kv head. */
+static void compile_decode(rhumb_context *context, const char *family, uint32_t head_dim,
+                           uint32_t type, rhumb_dtype dtype)
+{
+    rhumb_plan_info info;
+    char what[128];
+    rhumb_init_plan_info(&info, RHUMB_OP_ATTENTION);
+    info.scheme = unfused_scheme(type);
+    info.heads = 32;
+    info.kv_heads = 4;
+    info.head_dim = head_dim;
+    info.max_q_length = 1;
+    info.max_k_length = 16384;
+    info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) |
+                 RHUMB_VIEW_BIT(RHUMB_VIEW_V) | RHUMB_VIEW_BIT(RHUMB_VIEW_O) |
+                 RHUMB_VIEW_BIT(RHUMB_VIEW_MASK) | RHUMB_VIEW_BIT(RHUMB_VIEW_SINKS) |
+                 RHUMB_VIEW_BIT(RHUMB_VIEW_LSE) | RHUMB_VIEW_BIT(RHUMB_VIEW_LENGTHS) |
+                 RHUMB_VIEW_BIT(RHUMB_VIEW_WORKSPACE);
+    if (type == RHUMB_TYPE_T5)
+        info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_ROW_SCALE);
+    for (uint32_t id = RHUMB_VIEW_Q; id <= RHUMB_VIEW_O; id++)
+        info.dtype[id] = dtype;
+    snprintf(what, sizeof what, "decode D%u %s, scheme type %u", head_dim,
+             harness_dtype_name(dtype), type);
+    compile(context, family, what, &info);
+}
+
+static void compile_combine(rhumb_context *context, const char *family, rhumb_dtype dtype)
+{
+    rhumb_plan_info info;
+    char what[128];
+    rhumb_init_plan_info(&info, RHUMB_OP_COMBINE);
+    info.heads = 32;
+    info.value_dim = 128;
+    info.max_q_length = 16;
+    info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_PARTS) | RHUMB_VIEW_BIT(RHUMB_VIEW_PART_LSE) |
+                 RHUMB_VIEW_BIT(RHUMB_VIEW_O) | RHUMB_VIEW_BIT(RHUMB_VIEW_LSE);
+    info.dtype[RHUMB_VIEW_PARTS] = info.dtype[RHUMB_VIEW_O] = dtype;
+    snprintf(what, sizeof what, "combine %s", harness_dtype_name(dtype));
+    compile(context, family, what, &info);
+}
+
 /* BIAS by distance, by slope and by window. */
 static void compile_bias(rhumb_context *context, const char *family)
 {
@@ -391,6 +433,9 @@ static void compile_all(rhumb_context *context, const char *family)
     for (size_t t = 0; t < 3; t++) {
         compile_resize(context, family, dtypes[t]);
         compile_project(context, family, dtypes[t]);
+        compile_combine(context, family, dtypes[t]);
+        compile_decode(context, family, 64, RHUMB_TYPE_T5, dtypes[t]);
+        compile_decode(context, family, 128, RHUMB_TYPE_ALIBI, dtypes[t]);
         compile_attention(context, family, 40, RHUMB_VARIANT_GENERIC, dtypes[t], t == 0);
         for (size_t d = 0; d < sizeof head_dims / sizeof head_dims[0]; d++) {
             compile_attention(context, family, head_dims[d], RHUMB_VARIANT_TILE, dtypes[t], false);

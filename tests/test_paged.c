@@ -90,6 +90,12 @@ static const paged_shape fast_table[] = {
      .block_rows = 16},
     {{Q8, .batch = 2, .heads = 8, .kv_heads = 2, .q_rows = 1, .k_rows = 129, .head_dim = 64},
      .block_rows = 32},
+    /* decode with keys in slices */
+    {{.batch = 2, .heads = 8, .kv_heads = 2, .q_rows = 1, .k_rows = 600, .head_dim = 64,
+      .causal = true, .workspace = true},
+     .block_rows = 16},
+    {{.heads = 4, .q_rows = 1, .k_rows = 301, .head_dim = 64, .workspace = true}, .block_rows = 1,
+     .bad_entries = 200},
 };
 
 typedef struct pools {
@@ -238,6 +244,9 @@ static void run_paged(harness *h, const paged_shape *s, size_t row)
     shape_make_attention(&run, &s->attention, 91 + row);
     repeat_keys(s, &run);
     make_pools(&p, s, &run);
+    if (s->attention.workspace) {
+        (void)shape_add_workspace(h, &run.op, batch_of(s), &run.workspace);
+    }
     paged = run.op;
     replace(&paged, RHUMB_VIEW_K, &p.k);
     replace(&paged, RHUMB_VIEW_V, &p.v);

@@ -102,8 +102,8 @@ static rhumb_result check_chunk(const rhumb_bindings *bindings, const rhumb_disp
 /* Slices that hold a key; of the plan's length, as they are aligned to key 0. */
 static void cut_keys(const rhumb_resolved *r, struct rhumb_push *push)
 {
-    bool on_device = r->info.views & BIT(RHUMB_VIEW_LENGTHS);
-    uint32_t keys = (uint32_t)(on_device ? push->max_k_length : push->k_length);
+    uint32_t keys =
+        (uint32_t)(rhumb_lengths_on_device(r) ? push->max_k_length : push->k_length);
     push->slice_keys = r->slice_keys;
     push->slices = keys ? (keys - 1) / r->slice_keys + 1 : 1;
 }
