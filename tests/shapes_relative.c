@@ -481,7 +481,7 @@ bool shape_run_scores(harness *h, const relative_shape *shape)
     return run(h, shape, true);
 }
 
-bool shape_run_unfused(harness *h, const relative_shape *shape)
+bool shape_run_relative(harness *h, const relative_shape *shape)
 {
     return run(h, shape, false);
 }

@@ -62,7 +62,7 @@ typedef struct relative_shape {
 
 /* The shape as SCORES, and as ATTENTION. */
 bool shape_run_scores(harness *h, const relative_shape *shape);
-bool shape_run_unfused(harness *h, const relative_shape *shape); /* or `variant` */
+bool shape_run_relative(harness *h, const relative_shape *shape); /* or `variant` */
 
 /* Two runs of batch entries that are equal: alone, and as the last of a batch of three (the second
  * half of the batch where the scheme tells halves apart). Same bits. */

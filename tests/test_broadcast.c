@@ -129,9 +129,9 @@ Test(broadcast, equals_the_reference_on_lavapipe)
     harness h;
     harness_open(&h, HARNESS_LAVAPIPE);
     SHAPE_RUN_ALL(&h, shape_run_attention, plain);
-    SHAPE_RUN_ALL(&h, shape_run_unfused, schemes);
+    SHAPE_RUN_ALL(&h, shape_run_relative, schemes);
     SHAPE_RUN_ALL(&h, shape_run_attention, around);
-    SHAPE_RUN_ALL(&h, shape_run_unfused, terms_around);
+    SHAPE_RUN_ALL(&h, shape_run_relative, terms_around);
     harness_close(&h);
 }
 

@@ -107,7 +107,7 @@ static void run_all(harness_profile profile)
     harness_open(&h, profile);
     SHAPE_RUN_ALL(&h, shape_run_attention, sliced);
     SHAPE_RUN_ALL(&h, shape_run_attention, around);
-    SHAPE_RUN_ALL(&h, shape_run_unfused, schemes);
+    SHAPE_RUN_ALL(&h, shape_run_relative, schemes);
     harness_close(&h);
 }
 

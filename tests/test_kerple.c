@@ -47,6 +47,14 @@ static const kerple_shape shapes[] = {
     {ATTENTION, .batch = 2, .heads = 2, .q_rows = 9, .k_rows = 33, .head_dim = 8, F16,
      .layout = {.by_rows = true}, .table_layout = ODD},
     {ATTENTION, .heads = 2, .q_rows = 9, .k_rows = 33, .head_dim = 8, OFFSET(500)},
+    {ATTENTION, .heads = 2, .q_rows = 21, .k_rows = 45, .head_dim = 16, .causal = true,
+     .variant = RHUMB_VARIANT_GENERIC},
+    {ATTENTION, .heads = 2, .q_rows = 21, .k_rows = 45, .head_dim = 16, .causal = true,
+     .variant = RHUMB_VARIANT_TILE},
+    {ATTENTION, .heads = 2, .q_rows = 3, .k_rows = 45, .head_dim = 16, .causal = true,
+     .variant = RHUMB_VARIANT_DECODE},
+    {ATTENTION, .heads = 2, .q_rows = 21, .k_rows = 45, .head_dim = 16, .causal = true,
+     .variant = RHUMB_VARIANT_UNFUSED},
 };
 
 static void run_shapes(harness_profile profile)
@@ -130,14 +138,9 @@ static void extension(kerple_run *run)
     run->scheme.next = &run->scheme;
 }
 
-static void fused(kerple_run *run)
+static void unfused(kerple_run *run)
 {
-    run->op.info.variant = RHUMB_VARIANT_TILE;
-}
-
-static void nothing(kerple_run *run)
-{
-    (void)run;
+    run->op.info.variant = RHUMB_VARIANT_UNFUSED;
 }
 
 static const refusal refusals[] = {
@@ -157,8 +160,7 @@ static const refusal refusals[] = {
      "no view of this scheme"},
     {"longer struct", RHUMB_OP_BIAS, longer_struct, RHUMB_ERROR_VERSION, "kerple: ", "struct_size"},
     {"extension", RHUMB_OP_BIAS, extension, RHUMB_ERROR_VERSION, "kerple: ", "next"},
-    {"fused", RHUMB_OP_ATTENTION, fused, RHUMB_ERROR_UNSUPPORTED, "attention: variant: ", "found"},
-    {"no workspace", RHUMB_OP_ATTENTION, nothing, RHUMB_ERROR_ARGUMENT,
+    {"no workspace", RHUMB_OP_ATTENTION, unfused, RHUMB_ERROR_ARGUMENT,
      "attention: views: wanted WORKSPACE", "found none"},
 };
 

@@ -59,8 +59,8 @@ Test(tile_terms, every_scheme_equals_the_reference_on_lavapipe)
 {
     harness h;
     harness_open(&h, HARNESS_LAVAPIPE);
-    SHAPE_RUN_ALL(&h, shape_run_unfused, schemes);
-    SHAPE_RUN_ALL(&h, shape_run_unfused, sizes);
+    SHAPE_RUN_ALL(&h, shape_run_relative, schemes);
+    SHAPE_RUN_ALL(&h, shape_run_relative, sizes);
     harness_close(&h);
 }
 
@@ -68,7 +68,7 @@ Test(tile_terms, every_scheme_equals_the_reference_on_the_smallest_device)
 {
     harness h;
     harness_open(&h, HARNESS_LAVAPIPE_FLOOR);
-    SHAPE_RUN_ALL(&h, shape_run_unfused, schemes);
-    SHAPE_RUN_ALL(&h, shape_run_unfused, sizes);
+    SHAPE_RUN_ALL(&h, shape_run_relative, schemes);
+    SHAPE_RUN_ALL(&h, shape_run_relative, sizes);
     harness_close(&h);
 }

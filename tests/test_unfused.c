@@ -152,8 +152,8 @@ static void run_unfused(harness_profile profile)
     harness h;
     harness_open(&h, profile);
     SHAPE_RUN_ALL(&h, shape_run_attention, plain);
-    SHAPE_RUN_ALL(&h, shape_run_unfused, schemes);
-    SHAPE_RUN_ALL(&h, shape_run_unfused, masks);
+    SHAPE_RUN_ALL(&h, shape_run_relative, schemes);
+    SHAPE_RUN_ALL(&h, shape_run_relative, masks);
     harness_close(&h);
 }
 
@@ -161,7 +161,7 @@ static bool run_row_fused(harness *h, const relative_shape *shape)
 {
     relative_shape row = *shape;
     row.variant = RHUMB_VARIANT_GENERIC;
-    return shape_run_unfused(h, &row);
+    return shape_run_relative(h, &row);
 }
 
 static void run_fused(harness_profile profile)

@@ -75,6 +75,7 @@ static void attend(calls *c)
     add(c, RHUMB_VIEW_V, RHUMB_F32, 1, HEADS, KEYS, DIM);
     add(c, RHUMB_VIEW_QUERY_TABLE, RHUMB_F32, 1, 1, 5, DIM);
     add(c, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, HEADS * ROWS * KEYS);
+    c->op.info.variant = RHUMB_VARIANT_UNFUSED;
 }
 
 static void windows(calls *c)
@@ -84,6 +85,7 @@ static void windows(calls *c)
     add(c, RHUMB_VIEW_V, RHUMB_F32, 1, HEADS, GRID * GRID, DIM);
     add(c, RHUMB_VIEW_TABLE, RHUMB_F32, 1, 1, 9, HEADS);
     add(c, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, HEADS * 4 * 4 * 4);
+    c->op.info.variant = RHUMB_VARIANT_UNFUSED;
 }
 
 /* X(base, name, change, code, wanted, found): both stand in the message */
@@ -98,10 +100,10 @@ static void windows(calls *c)
       ARGUMENT, "shape of WORKSPACE", "1, 2, 70")                                                  \
     X(attend, workspace_is_f16, view(c, RHUMB_VIEW_WORKSPACE)->dtype = RHUMB_F16, ARGUMENT,        \
       "dtype of WORKSPACE: wanted f32", "f16")                                                     \
-    X(attend, scheme_with_a_tile, c->op.info.variant = RHUMB_VARIANT_TILE, UNSUPPORTED,            \
-      "attention: variant", "2")                                                                   \
+    X(attend, tile_of_eight_channels, c->op.info.variant = RHUMB_VARIANT_TILE, UNSUPPORTED,        \
+      "attention: variant tile", "8 and 8")                                                        \
     X(attend, table_without_a_scheme,                                                              \
-      (c->op.info.scheme = NULL, c->op.info.variant = RHUMB_VARIANT_UNFUSED), ARGUMENT,            \
+      c->op.info.scheme = NULL, ARGUMENT,                                                          \
       "attention: views: wanted no tables without a scheme", "0x10000")                            \
     X(attend, table_has_a_row_too_many, view(c, RHUMB_VIEW_QUERY_TABLE)->shape[2]++, ARGUMENT,     \
       "QUERY_TABLE", "found 6")                                                                    \

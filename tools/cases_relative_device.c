@@ -149,10 +149,9 @@ int case_relative_run_device(case_file *c, relative_case *t, const relative_devi
 {
     gpu_operation op;
     filling f = {.c = c, .t = t, .d = d, .op = &op, .rows = 1};
-    uint64_t workspace = 1;
     int pass;
 
-    /* The first round asks how many rows and how much WORKSPACE there are. */
+    /* The first round asks how many rows the tables have. */
     for (pass = 0; pass < 2; pass++) {
         const uint64_t q = t->q_rows, k = t->k_rows, dim = t->head_dim;
         set_info(&f, a->v == NULL);
@@ -160,10 +159,8 @@ int case_relative_run_device(case_file *c, relative_case *t, const relative_devi
         gpu_add_tensor(&op, RHUMB_VIEW_K, RHUMB_F32, t->batch, t->kv_heads, k, dim, a->k, NULL);
         gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, t->batch, t->heads, q, a->v != NULL ? dim : k,
                        NULL, a->out);
-        if (a->v != NULL) {
+        if (a->v != NULL)
             gpu_add_tensor(&op, RHUMB_VIEW_V, RHUMB_F32, t->batch, t->kv_heads, k, dim, a->v, NULL);
-            gpu_add_tensor(&op, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, workspace, NULL, NULL);
-        }
         add_tables(&f);
         if (f.result != 0)
             return -1;
@@ -172,7 +169,6 @@ int case_relative_run_device(case_file *c, relative_case *t, const relative_devi
                 return case_fail(c, "device: %s", op.message);
             f.rows = op.properties.table_rows;
             f.shift = d->by_distance ? -(int64_t)op.properties.table_zero - d->first : 0;
-            workspace = op.properties.workspace_size / sizeof(float) * t->batch;
         }
     }
     return case_run_device(c, "device", &op);

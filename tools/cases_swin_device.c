@@ -81,37 +81,28 @@ static int bias_on_device(case_file *c, const swin_case *t, uint32_t heads, cons
     return case_run_device(c, "bias", &op);
 }
 
-/* ATTENTION; the first round asks how much WORKSPACE there must be. */
 static int attend_on_device(case_file *c, const swin_case *t, const float *table, float *o)
 {
     const uint64_t *s = t->q->shape;
     rhumb_swin swin;
     rhumb_swin_v2 second;
     gpu_operation op;
-    uint64_t workspace = 1;
-    int pass;
 
-    for (pass = 0; pass < 2; pass++) {
-        gpu_init_operation(&op, RHUMB_OP_ATTENTION);
-        op.info.scheme = device_scheme(t, &swin, &second);
-        op.info.heads = t->heads;
-        op.info.head_dim = (uint32_t)s[3];
-        op.info.max_q_length = (uint32_t)s[2];
-        op.info.scale = (float)t->at.scale;
-        gpu_add_tensor(&op, RHUMB_VIEW_Q, RHUMB_F32, s[0], s[1], s[2], s[3], t->q->data, NULL);
-        gpu_add_tensor(&op, RHUMB_VIEW_K, RHUMB_F32, s[0], s[1], s[2], s[3], t->k->data, NULL);
-        gpu_add_tensor(&op, RHUMB_VIEW_V, RHUMB_F32, s[0], s[1], s[2], s[3], t->v->data, NULL);
-        gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, s[0], s[1], s[2], s[3], NULL, o);
-        gpu_add_tensor(&op, RHUMB_VIEW_TABLE, RHUMB_F32, 1, 1, ref_window_rows(&t->at.window),
-                       t->heads, table, NULL);
-        if (t->second)
-            gpu_add_tensor(&op, RHUMB_VIEW_HEAD_SCALE, RHUMB_F32, 1, 1, 1, t->heads,
-                           t->log_scales->data, NULL);
-        gpu_add_tensor(&op, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, workspace, NULL, NULL);
-        if (pass == 0 && gpu_query_operation(c->device, &op) != RHUMB_OK)
-            return case_fail(c, "device: %s", op.message);
-        workspace = op.properties.workspace_size / sizeof(float) * s[0];
-    }
+    gpu_init_operation(&op, RHUMB_OP_ATTENTION);
+    op.info.scheme = device_scheme(t, &swin, &second);
+    op.info.heads = t->heads;
+    op.info.head_dim = (uint32_t)s[3];
+    op.info.max_q_length = (uint32_t)s[2];
+    op.info.scale = (float)t->at.scale;
+    gpu_add_tensor(&op, RHUMB_VIEW_Q, RHUMB_F32, s[0], s[1], s[2], s[3], t->q->data, NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_K, RHUMB_F32, s[0], s[1], s[2], s[3], t->k->data, NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_V, RHUMB_F32, s[0], s[1], s[2], s[3], t->v->data, NULL);
+    gpu_add_tensor(&op, RHUMB_VIEW_O, RHUMB_F32, s[0], s[1], s[2], s[3], NULL, o);
+    gpu_add_tensor(&op, RHUMB_VIEW_TABLE, RHUMB_F32, 1, 1, ref_window_rows(&t->at.window), t->heads,
+                   table, NULL);
+    if (t->second)
+        gpu_add_tensor(&op, RHUMB_VIEW_HEAD_SCALE, RHUMB_F32, 1, 1, 1, t->heads,
+                       t->log_scales->data, NULL);
     return case_run_device(c, "device", &op);
 }
 

@@ -68,11 +68,12 @@ static void run_scores(harness *h, const void *shape, rhumb_dtype dtype)
     (void)shape_run_scores(h, &s);
 }
 
-static void run_unfused(harness *h, const void *shape, rhumb_dtype dtype)
+static void run_attention_of(harness *h, const void *shape, rhumb_dtype dtype)
 {
-    const relative_shape s = relative_of(shape, dtype);
+    relative_shape s = relative_of(shape, dtype);
 
-    (void)shape_run_unfused(h, &s);
+    s.automatic = true;
+    (void)shape_run_relative(h, &s);
 }
 
 static void run_project(harness *h, const void *shape, rhumb_dtype dtype)
@@ -190,7 +191,7 @@ static const void *alibi_falcon(void)
      SHAPE(relative, .family = (of), .batch = 2, .heads = 3, .q_rows = 13, .k_rows = 31,           \
            .head_dim = 18)},                                                                       \
     {                                                                                              \
-        scheme, RHUMB_OP_ATTENTION, "unfused, 13 x 31, D 18", run_unfused,                         \
+        scheme, RHUMB_OP_ATTENTION, "13 x 31, D 18", run_attention_of,                         \
             SHAPE(relative, .family = (of), .batch = 2, .heads = 3, .q_rows = 13, .k_rows = 31,    \
                   .head_dim = 18, .causal = true)                                                  \
     }
@@ -199,12 +200,12 @@ static const void *alibi_falcon(void)
      SHAPE(relative, .family = (of), .batch = 3, .heads = 3, .q_rows = 6, .k_rows = 6,             \
            .head_dim = 18)},                                                                       \
     {                                                                                              \
-        scheme, RHUMB_OP_ATTENTION, "unfused, windows of 3 x 2, D 18", run_unfused,                \
+        scheme, RHUMB_OP_ATTENTION, "windows of 3 x 2, D 18", run_attention_of,                \
             SHAPE(relative, .family = (of), .batch = 3, .heads = 3, .q_rows = 6, .k_rows = 6,      \
                   .head_dim = 18)                                                                  \
     }
 #define MASKED(name, bits)                                                                         \
-    {"shaw", RHUMB_OP_ATTENTION, name, run_unfused,                                                \
+    {"shaw", RHUMB_OP_ATTENTION, name, run_attention_of,                                                \
      SHAPE(relative, .family = RELATIVE_SHAW, .batch = 2, .heads = 3, .q_rows = 13, .k_rows = 31,  \
            .head_dim = 18, .around.mask = SHAPE_MASKED | (bits))}
 
@@ -285,7 +286,7 @@ const check_row check_rows[] = {
     {"kerple", RHUMB_OP_SCORES, "13 x 31, D 18", run_kerple,
      SHAPE(kerple, .op = RHUMB_OP_SCORES, .batch = 2, .heads = 3, .q_rows = 13, .k_rows = 31,
            .head_dim = 18)},
-    {"kerple", RHUMB_OP_ATTENTION, "unfused, 13 x 31, D 18", run_kerple,
+    {"kerple", RHUMB_OP_ATTENTION, "13 x 31, D 18", run_kerple,
      SHAPE(kerple, .op = RHUMB_OP_ATTENTION, .batch = 2, .heads = 3, .q_rows = 13, .k_rows = 31,
            .head_dim = 18, .causal = true)},
     LOGITS("transformer_xl", RELATIVE_XL),
@@ -293,8 +294,8 @@ const check_row check_rows[] = {
     LOGITS("deberta", RELATIVE_DEBERTA_LOG),
     WINDOW_LOGITS("swin", RELATIVE_SWIN),
     WINDOW_LOGITS("swin_v2", RELATIVE_SWIN_V2),
-    MASKED("unfused, MASK of each element", 15),
-    MASKED("unfused, MASK of batch and key", 9),
+    MASKED("MASK of each element", 15),
+    MASKED("MASK of batch and key", 9),
 
     PROJECT("weights [H, D, K], 66 to 3 x 41", .offset = true),
     PROJECT("weights [K, H, D], 66 to 3 x 41", .in_out = true),

@@ -207,18 +207,14 @@ static void add_views(const run_request *request, run_tensors *t, gpu_operation 
     }
 }
 
-/* The plan says how large WORKSPACE is only when it is among the views. */
+/* For unfused attention, and for keys in slices. The plan says how large WORKSPACE is only when it is
+ * among the views. */
 static bool add_workspace(gpu *g, const run_request *request, gpu_operation *op,
                           tensor_error *message)
 {
-    const uint32_t unfused =
-        request->settings.plan.variant == RHUMB_VARIANT_UNFUSED || op->info.scheme != NULL;
     gpu_tensor *workspace;
-    uint32_t masked = 0;
 
-    for (uint32_t i = 0; i < op->tensor_count; i++)
-        masked |= op->tensors[i].id == RHUMB_VIEW_MASK;
-    if (request->op != RHUMB_OP_ATTENTION || (!unfused && !masked))
+    if (request->op != RHUMB_OP_ATTENTION)
         return true;
     workspace = gpu_add_tensor(op, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, 1, NULL, NULL);
     if (gpu_query_operation(g, op) != RHUMB_OK)
