@@ -35,8 +35,8 @@ static const attention_shape branches[] = {
     {SIZE, .q_rows = 9, .k_rows = 150, .causal = true, OFFSET(100), HIDDEN, .around.chunk = 64},
     {SIZE, .q_rows = 9, .k_rows = 150, .causal = true, OFFSET(-5), HIDDEN, .around.chunk = 7},
     {SIZE, .q_rows = 9, .k_rows = 150, OFFSET(-5), HIDDEN, .around.chunk = 7},
-    {SIZE, .q_rows = 77, .k_rows = 40, .causal = true, HIDDEN, .around.chunk = 13},
-    {SIZE, .q_rows = 40, .k_rows = 40, HIDDEN, .around.chunk = 1},
+    {SIZE, .q_rows = 77, .k_rows = 40, .causal = true, .around.chunk = 13},
+    {SIZE, .q_rows = 40, .k_rows = 40, .around.chunk = 1},
     {SIZE, .q_rows = 40, .k_rows = 40, .causal = true, .around.chunk = RHUMB_NO_WINDOW - 1},
     {SIZE, .q_rows = 4, .k_rows = 40, .causal = true, OFFSET(1000), HIDDEN, .around.chunk = 300},
     {SIZE, .q_rows = 4, .k_rows = 40, .causal = true, OFFSET(2000000000), HIDDEN,
@@ -65,7 +65,7 @@ static const attention_shape branches[] = {
     {GQA, .q_rows = 1, .k_rows = 300, .causal = true, LEFT(17), HIDDEN, .around.kept_keys = 3},
     {GQA, .q_rows = 1, .k_rows = 300, .causal = true, HIDDEN, .around.chunk = 128,
      .around.kept_keys = 2, .around.softcap = 20},
-    {SIZE, .q_rows = 2, .k_rows = 257, .causal = true, HIDDEN, .around.chunk = 256},
+    {SIZE, .q_rows = 2, .k_rows = 258, .causal = true, HIDDEN, .around.chunk = 256},
     {SIZE, .q_rows = 3, .k_rows = 70, .causal = true, .values = SHAPE_SHARP, .around.softcap = 5},
 };
 
@@ -93,8 +93,8 @@ static const attention_shape lse[] = {
     {SIZE, LSE, .q_rows = 9, .k_rows = 40, .causal = true, OFFSET(-4), HIDDEN},
     {SIZE, LSE, .q_rows = 4, .k_rows = 40, .causal = true, LEFT(13), OFFSET(1000), HIDDEN},
     {GQA, LSE, .q_rows = 9, .k_rows = 70, .q_length = 5, .k_length = 33, HIDDEN},
-    {SIZE, LSE, .q_rows = 40, .k_rows = 9, .causal = true, HIDDEN},
-    {SIZE, LSE, .q_rows = 1, .k_rows = 300, .causal = true, HIDDEN},
+    {SIZE, LSE, .q_rows = 40, .k_rows = 9, .causal = true},
+    {SIZE, LSE, .q_rows = 1, .k_rows = 300, .causal = true},
     {SIZE, LSE, .q_rows = 1, .k_rows = 300, .causal = true, OFFSET(-1), HIDDEN},
 };
 
@@ -112,16 +112,17 @@ static const attention_shape views[] = {
 
 /* Every way to hide a key; some rows see none. */
 static const attention_shape masks[] = {
-    {GQA, LSE, .q_rows = 9, .k_rows = 131, MASK(15, RHUMB_F32), HIDDEN},
+    {GQA, LSE, .q_rows = 9, .k_rows = 131, MASK(15, RHUMB_F32)},
     {GQA, LSE, .q_rows = 2, .k_rows = 131, MASK(9, RHUMB_F32), HIDDEN, .around.softcap = 2},
     {GQA, LSE, .q_rows = 33, .k_rows = 70, MASK(12, RHUMB_F32), .causal = true, HIDDEN,
      .around.chunk = 23, .around.kept_keys = 3},
     {GQA, LSE, .q_rows = 9, .k_rows = 40, MASK(7, RHUMB_F32)},
     {SIZE, LSE, .q_rows = 3, .k_rows = 40, MASK(4, RHUMB_F32), LEFT(9), HIDDEN},
     {GQA, LSE, .q_rows = 2, .k_rows = 131, MASK(8, RHUMB_F16), HIDDEN},
-    {GQA, LSE, .q_rows = 9, .k_rows = 131, MASK(13, RHUMB_F16), HIDDEN},
-    {GQA, LSE, .q_rows = 2, .k_rows = 131, MASK(10, RHUMB_BF16), HIDDEN},
-    {GQA, LSE, .q_rows = 9, .k_rows = 131, MASK(12, RHUMB_BF16), HIDDEN, .around.softcap = 2},
+    {GQA, LSE, .q_rows = 9, .k_rows = 131, MASK(13, RHUMB_F16), LEFT(9), HIDDEN},
+    {GQA, LSE, .q_rows = 2, .k_rows = 131, MASK(10, RHUMB_BF16)},
+    {GQA, LSE, .q_rows = 9, .k_rows = 131, MASK(12, RHUMB_BF16), LEFT(20), HIDDEN,
+     .around.softcap = 2},
 };
 
 /* One kernel: both position views. */
@@ -130,14 +131,13 @@ static const attention_shape positions[] = {
      .positions = SHAPE_PER_BATCH, .causal = true, HIDDEN, .around.chunk = 9,
      .around.kept_keys = 103},
     {SIZE, .batch = 2, .q_rows = 40, .k_rows = 40, .by_position = true,
-     .positions = SHAPE_NEGATIVE, .causal = true, HIDDEN, .around.chunk = 7,
-     .around.kept_keys = 3},
+     .positions = SHAPE_NEGATIVE, .causal = true, .around.chunk = 7, .around.kept_keys = 3},
     {SIZE, .batch = 2, .q_rows = 9, .k_rows = 40, .by_position = true, .positions = SHAPE_JUMPS,
      WINDOW(500, 700), HIDDEN, .around.kept_keys = 2000},
     {SIZE, .batch = 3, .q_rows = 40, .k_rows = 40, .by_position = true,
      .positions = SHAPE_LEFT_PAD, .causal = true, LEFT(4), .around.kept_keys = 1},
     {SIZE, .batch = 2, .q_rows = 40, .k_rows = 40, .by_position = true,
-     .positions = SHAPE_REVERSED, .causal = true, HIDDEN, .around.chunk = 11},
+     .positions = SHAPE_REVERSED, .causal = true, .around.chunk = 11},
     {SIZE, .batch = 2, .q_rows = 40, .k_rows = 40, .by_position = true,
      .positions = SHAPE_ANYWHERE, .causal = true, .around.chunk = 1000000007,
      .around.kept_keys = 2000000000},
