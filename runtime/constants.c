@@ -86,7 +86,7 @@ static void write_terms(const rhumb_terms *t, struct rhumb_constants_block *bloc
                         (t->key_mirrored ? TERM_FLAG_KEY_MIRRORED : 0) |
                         (t->folded ? TERM_FLAG_FOLDED : 0) |
                         (t->bias_in_scale ? TERM_FLAG_BIAS_IN_SCALE : 0);
-    block->slope_reference = t->slope_reference;
+    block->slope_reference = t->slope_reference | t->capped_reference << 2;
     block->table_rows = t->rows;
     block->bias_scale = (float)t->bias_scale;
     block->mask_value = (float)t->mask_value;

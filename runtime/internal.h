@@ -207,6 +207,7 @@ typedef struct rhumb_terms {
     double bias_scale;               /* factor of TABLE's scalars */
     double scale;                    /* softmax scale where the plan leaves it to the scheme */
     uint32_t slope_reference;        /* SLOPE_*: what distances are counted from */
+    uint32_t capped_reference;       /* the same where a softcap is around them */
     double slope[RHUMB_MAX_SLOPES][2]; /* TERM_SLOPE: b = slope[h][0] delta for keys in the past,
                                           -slope[h][1] delta for those in the future */
     /* TERM_WINDOW: rho by offsets inside a window, rows of Q and K by pixels of a grid. */

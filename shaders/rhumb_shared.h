@@ -266,7 +266,7 @@ struct rhumb_constants_block {
     RHUMB_UINT exact;
     RHUMB_UINT edge_count;
     RHUMB_UINT term_flags;
-    RHUMB_UINT slope_reference;
+    RHUMB_UINT slope_reference; /* and, times 4, that where a softcap is around b */
     RHUMB_UINT table_rows;
     RHUMB_FLOAT bias_scale;
     RHUMB_FLOAT scale;       /* softmax scale */

@@ -167,6 +167,12 @@ static gpu_tensor *with_lse(call *c)
     return view(c, RHUMB_VIEW_LSE);
 }
 
+/* Without a scheme a factor of the row of Q. */
+static gpu_tensor *with_row_scale(call *c)
+{
+    return add(c, RHUMB_VIEW_ROW_SCALE, RHUMB_F32, 1, 1, HEADS, ROWS);
+}
+
 /* LSE lies where the view lies. */
 static void share(call *c, rhumb_view_id id)
 {
@@ -240,6 +246,12 @@ static void share(call *c, rhumb_view_id id)
     X(attend, lse_lies_in_k, share(c, RHUMB_VIEW_K), ARGUMENT, "attention: ", "LSE")               \
     X(attend, lse_lies_in_sinks, (add_sinks(c), share(c, RHUMB_VIEW_SINKS)), ARGUMENT,             \
       "attention: ", "LSE")                                                                        \
+    X(attend, row_scale_is_f16, with_row_scale(c)->dtype = RHUMB_F16, ARGUMENT,                    \
+      "attention: dtype of ROW_SCALE: wanted f32", "f16")                                          \
+    X(attend, row_scale_has_a_row_too_few, with_row_scale(c)->shape[3]--, ARGUMENT,                \
+      "attention: shape of ROW_SCALE [", "found 4")                                                \
+    X(attend, row_scale_has_a_head_too_many, with_row_scale(c)->shape[2]++, ARGUMENT,              \
+      "attention: shape of ROW_SCALE [", "found 3")                                                \
     X(scores, sinks, add_sinks(c), ARGUMENT, "scores: views", "SINKS")                             \
     X(scores, lse, add_lse(c), ARGUMENT, "scores: views", "LSE")                                   \
     X(bias, lse, add_lse(c), ARGUMENT, "bias: views", "LSE")                                       \

@@ -15,13 +15,14 @@
 
 /* One operation and what it is made of. */
 typedef struct cut_run {
+    harness *h;
     gpu_operation *op;
     attention_run attention;
     kerple_run kerple;
     project_run project;
     network_run network;
     resize_run resize;
-    harness_tensor q, k, y;
+    harness_tensor q, k, v, y;
     rhumb_rope rope;
     rhumb_sinusoidal sinusoidal;
     gpu_operation own;
@@ -142,6 +143,33 @@ static void decode(cut_run *r)
     attend(r, RHUMB_VARIANT_DECODE, 1);
 }
 
+/* Slices through WORKSPACE, which a second kernel merges. */
+static void slices(cut_run *r)
+{
+    decode(r);
+    (void)shape_add_workspace(r->h, r->op, 3, &r->attention.workspace);
+}
+
+static void combine(cut_run *r)
+{
+    harness_random random = {.state = 3};
+    r->op = &r->own;
+    gpu_init_operation(r->op, RHUMB_OP_COMBINE);
+    r->own.info.heads = 5;
+    r->own.info.value_dim = 70;
+    r->own.info.max_q_length = 13;
+    harness_make_tensor(&r->v, RHUMB_F32, 6, 5, 13, 70, (harness_layout){0});
+    harness_make_tensor(&r->k, RHUMB_F32, 1, 6, 5, 13, (harness_layout){0});
+    harness_make_tensor(&r->y, RHUMB_F32, 2, 5, 13, 70, (harness_layout){0});
+    harness_fill_normal(&r->v, &random);
+    harness_fill_normal(&r->k, &random);
+    harness_store(&r->v);
+    harness_store(&r->k);
+    (void)harness_add(&r->own, RHUMB_VIEW_PARTS, &r->v, false);
+    (void)harness_add(&r->own, RHUMB_VIEW_PART_LSE, &r->k, false);
+    (void)harness_add(&r->own, RHUMB_VIEW_O, &r->y, true);
+}
+
 static void unfused(cut_run *r)
 {
     attend(r, RHUMB_VARIANT_UNFUSED, 37);
@@ -156,6 +184,7 @@ static void release(cut_run *r)
 {
     harness_free_tensor(&r->q);
     harness_free_tensor(&r->k);
+    harness_free_tensor(&r->v);
     harness_free_tensor(&r->y);
     shape_free_attention(&r->attention);
     shape_free_kerple(&r->kerple);
@@ -179,6 +208,8 @@ static const struct {
     {"attention, generic", generic, false},
     {"attention, tile", tile, false},
     {"attention, decode", decode, false},
+    {"attention, decode in slices", slices, false},
+    {"combine", combine, false},
     {"attention, unfused", unfused, false},
     {"attention, broadcast", broadcast, true},
 };
@@ -214,6 +245,7 @@ static outcome run(harness *h, size_t row, uint64_t max_flops)
     cut_run r;
     interpose_counts before, after;
     memset(&r, 0, sizeof r);
+    r.h = h;
     rows[row].make(&r);
     r.op->dispatch.max_flops = max_flops;
     h->cases++;

@@ -71,6 +71,7 @@ static void scores(calls *c)
 static void attend(calls *c)
 {
     begin(c, RHUMB_OP_ATTENTION, &c->shaw, ROWS, KEYS);
+    c->op.info.variant = RHUMB_VARIANT_UNFUSED;
     add(c, RHUMB_VIEW_O, RHUMB_F32, 1, HEADS, ROWS, DIM);
     add(c, RHUMB_VIEW_V, RHUMB_F32, 1, HEADS, KEYS, DIM);
     add(c, RHUMB_VIEW_QUERY_TABLE, RHUMB_F32, 1, 1, 5, DIM);
@@ -81,6 +82,7 @@ static void attend(calls *c)
 static void windows(calls *c)
 {
     begin(c, RHUMB_OP_ATTENTION, &c->swin, GRID * GRID, GRID * GRID);
+    c->op.info.variant = RHUMB_VARIANT_UNFUSED;
     add(c, RHUMB_VIEW_O, RHUMB_F32, 1, HEADS, GRID * GRID, DIM);
     add(c, RHUMB_VIEW_V, RHUMB_F32, 1, HEADS, GRID * GRID, DIM);
     add(c, RHUMB_VIEW_TABLE, RHUMB_F32, 1, 1, 9, HEADS);

@@ -92,7 +92,7 @@ rhumb_result rhumb_alibi_slopes_of(const rhumb_alibi *alibi, uint32_t heads, dou
 
 /* Forms other than SYMMETRIC are straight lines: the future's slope is the past's with its sign
  * turned. ATTENTION counts KEY_INDEX and LAST_KEY from the query: the numbers of a row differ by one
- * that softmax does not see, but a sink and LSE do. */
+ * that softmax does not see, but a sink, LSE and a softcap do. */
 static rhumb_result resolve(const rhumb_context *context, const void *params,
                             const rhumb_plan_info *info, rhumb_terms *terms)
 {
@@ -109,11 +109,13 @@ static rhumb_result resolve(const rhumb_context *context, const void *params,
     for (uint32_t h = 0; h < info->heads; h++)
         terms->slope[h][1] = -terms->slope[h][0];
     if (p.form == RHUMB_ALIBI_KEY_POSITION)
-        terms->slope_reference = SLOPE_BY_POSITION;
-    else if (p.form == RHUMB_ALIBI_KEY_INDEX && !from_query)
-        terms->slope_reference = SLOPE_FROM_FIRST_KEY;
-    else if (p.form == RHUMB_ALIBI_LAST_KEY && !from_query)
-        terms->slope_reference = SLOPE_FROM_LAST_KEY;
+        terms->capped_reference = SLOPE_BY_POSITION;
+    else if (p.form == RHUMB_ALIBI_KEY_INDEX)
+        terms->capped_reference = SLOPE_FROM_FIRST_KEY;
+    else if (p.form == RHUMB_ALIBI_LAST_KEY)
+        terms->capped_reference = SLOPE_FROM_LAST_KEY;
+    if (!from_query || p.form == RHUMB_ALIBI_KEY_POSITION)
+        terms->slope_reference = terms->capped_reference;
     if (terms->slope_reference == SLOPE_BY_POSITION &&
         !(info->views & RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_K)))
         return rhumb_fail(context, RHUMB_ERROR_ARGUMENT,

@@ -61,7 +61,7 @@ void add_slopes(int block)
     int first = base + int(lane);
     [[unroll]] for (uint j = 0u; j < LANES; j++) {
         int key = block + int(j);
-        int pos = constants.slope_reference == SLOPE_BY_POSITION && key < len.k
+        int pos = slope_reference() == SLOPE_BY_POSITION && key < len.k
                       ? position_k(b, uint(key)) : key;
         [[unroll]] for (uint r = 0u; r < ROWS; r++)
             s[r * LANES + j] =

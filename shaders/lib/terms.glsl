@@ -61,13 +61,20 @@ int row_of(int delta)
     return clamp(row, 0, int(constants.table_rows) - 1);
 }
 
+// SLOPE_*: a cap sees the number that softmax does not see.
+uint slope_reference()
+{
+    bool capped = push.softcap != 0.0 && (push.flags & FLAG_BIAS_AFTER_SOFTCAP) == 0u;
+    return capped ? constants.slope_reference >> 2 : constants.slope_reference & 3u;
+}
+
 // Slope of a head times the distance, or times the key's place by slope_reference: j is the key's
 // index, pos_k its position, k_length the number of keys.
 float slope_bias(uint h, int delta, int j, int pos_k, int k_length)
 {
     vec4 two = constants.slopes[h >> 1];
     vec2 slope = (h & 1u) != 0u ? two.zw : two.xy;
-    switch (constants.slope_reference) {
+    switch (slope_reference()) {
     case SLOPE_FROM_FIRST_KEY: return slope.x * float(j);
     case SLOPE_FROM_LAST_KEY: return slope.x * float(j - (k_length - 1));
     case SLOPE_BY_POSITION: return slope.x * float(pos_k);

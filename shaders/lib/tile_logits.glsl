@@ -140,11 +140,11 @@ void add_bias(uint group, uint lane, uint lane_slot, int block, int end, RowTerm
     [[unroll]] for (uint j = 0u; j < KEYS; j++)
         [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
             s[j][r] += (has_term(TERM_ROW_SCALE) ? rows.gate[r] : 1.0) * b[j + TILE_ROWS - 1u - r];
-    if (!has_term(TERM_SLOPE) || constants.slope_reference == SLOPE_FROM_QUERY)
+    if (!has_term(TERM_SLOPE) || slope_reference() == SLOPE_FROM_QUERY)
         return;
     [[unroll]] for (uint j = 0u; j < KEYS; j++) {
         uint key = min(uint(block) + lane + TILE_LANES * j, uint(end) - 1u);
-        int p = constants.slope_reference == SLOPE_BY_POSITION ? position_k(tile.b, key) : 0;
+        int p = slope_reference() == SLOPE_BY_POSITION ? position_k(tile.b, key) : 0;
         s[j] += bias_factor() * slope_bias(head, 0, int(key), p, len.k);
     }
 }
