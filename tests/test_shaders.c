@@ -340,6 +340,10 @@ static rhumb_result try_plan(harness *h, const plan_row *row, rhumb_variant vari
         /* made last, and described by its own numbers: those of the properties are the other's */
         properties.invocations = 8;
         properties.shared_bytes = 0;
+    } else if (strstr(properties.reason, "; by address") != NULL) {
+        properties.invocations = 8;
+        properties.shared_bytes =
+            facts.shared_bytes <= 16384 ? (uint32_t)facts.shared_bytes : 16384;
     }
     if (facts.local_size[0] * facts.local_size[1] * facts.local_size[2] != properties.invocations ||
         facts.shared_bytes != properties.shared_bytes) {
