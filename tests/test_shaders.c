@@ -29,7 +29,8 @@ static void check_module(const char *path)
     char message[160] = "";
     size_t size;
     char *words = read_file(path, &size);
-    bool by_address = strstr(path, "broadcast") != NULL; /* only where the host enabled them */
+    /* only where the host enabled them */
+    bool by_address = strstr(path, "broadcast") != NULL || strstr(path, "address") != NULL;
     bool subgroup = by_address || strstr(path, "subgroup") != NULL;
     bool turns = strstr(path, "/encode") != NULL || strstr(path, "/rotate") != NULL ||
                  (strstr(path, "/attention") != NULL && !by_address) ||
