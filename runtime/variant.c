@@ -407,7 +407,7 @@ static void add_decode_by_address(const rhumb_context *context, rhumb_resolved *
     uint64_t rows = (uint64_t)(r->info.heads / r->info.kv_heads) * r->info.max_q_length;
     uint32_t channels = r->info.head_dim + r->info.value_dim, at_once = 1;
     if (context->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU || !l->device_address ||
-        l->subgroup_size != BROADCAST_LANES)
+        l->subgroup_size != BROADCAST_LANES || avoided(r, RHUMB_AVOID_ADDRESSES))
         return;
     while (at_once < rows && 2 * at_once * channels * BROADCAST_LANES * 4 <= DECODE_CACHE)
         at_once *= 2;
