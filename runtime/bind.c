@@ -438,8 +438,7 @@ static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
                                 : RHUMB_ANY_ALIGNMENT;
     bindings->by_head = r->by_head[index];
     bindings->pipeline = b->plan->pipelines[index]->pipeline;
-    /* Slices are those of the decode form, which wants aligned rows. */
-    if (r->has_second && (r->slice_keys ? aligned : !by_address))
+    if (r->has_second && r->keys[index].kernel != RHUMB_KERNEL_ATTENTION_BROADCAST)
         bindings->second = b->plan->pipelines[RHUMB_SECOND_STAGE]->pipeline;
     bindings->rows_per_group = b->plan->resolved.rows_per_group[index];
     return create_set(bindings, b, info);

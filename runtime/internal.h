@@ -408,7 +408,9 @@ struct rhumb_plan {
 };
 
 /* rhumb_create_plan with kernels to avoid that are the caller's choice, not the context's: for the
- * self-test, which looks at each of them. */
+ * self-test, which looks at each of them. RHUMB_AVOID_ADDRESSES: kernels that read by address beside
+ * the one that the plan is for. */
+#define RHUMB_AVOID_ADDRESSES 0x80000000u
 rhumb_result rhumb_create_plan_without(rhumb_context *context, const rhumb_plan_info *info,
                                        uint32_t avoid, rhumb_plan **plan);
 

@@ -94,7 +94,8 @@ static rhumb_result create_plan(rhumb_context *context, struct run *run)
         info.views |= RHUMB_VIEW_BIT(run->tensors[n].id);
         info.dtype[run->tensors[n].id] = run->tensors[n].dtype;
     }
-    return rhumb_create_plan_without(context, &info, run->known->avoid, &run->plan);
+    return rhumb_create_plan_without(context, &info, run->known->avoid | RHUMB_AVOID_ADDRESSES,
+                                     &run->plan);
 }
 
 static rhumb_result create_bindings(const rhumb_self_test_info *given, struct run *run)

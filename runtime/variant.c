@@ -239,31 +239,10 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
 
 struct decode {
     uint32_t rows, lanes, shared_bytes;
-    uint32_t slice_keys, slices;
 };
 
 #define DECODE_REGISTERS 128 /* floats of Q and O that a lane may hold */
 #define DECODE_CACHE 16384   /* bytes of them on a CPU device */
-
-/* Keys of a slice pay for their part of the second stage; slices fill the machine, whose size no
- * device tells. */
-#define SLICE_KEYS 256
-#define MOST_SLICES 64
-#define GROUPS_OF_GPU 512
-#define GROUPS_OF_CPU 32
-
-static void choose_slices(const rhumb_context *context, const rhumb_resolved *r, struct decode *d)
-{
-    const rhumb_plan_info *i = &r->info;
-    bool cpu = context->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * i->max_q_length;
-    uint64_t groups = i->kv_heads * ((rows + d->rows - 1) / d->rows);
-    uint64_t most = (cpu ? GROUPS_OF_CPU : GROUPS_OF_GPU) / groups;
-    most = most < 1 ? 1 : most > MOST_SLICES ? MOST_SLICES : most;
-    uint64_t keys = (i->max_k_length + most - 1) / most;
-    d->slice_keys = (uint32_t)((keys + SLICE_KEYS - 1) / SLICE_KEYS * SLICE_KEYS);
-    d->slices = (i->max_k_length + d->slice_keys - 1) / d->slice_keys;
-}
 
 /* What attention_decode has of a scheme: what is free of Q and K. */
 #define DECODE_TERMS (TERM_TABLE | TERM_SLOPE | TERM_LOGARITHM | TERM_ROW_SCALE)
@@ -313,7 +292,6 @@ static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r,
                  context->limits.max_shared_bytes);
         return false;
     }
-    choose_slices(context, r, d);
     return true;
 }
 
@@ -322,6 +300,42 @@ static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r,
 static bool few_rows(const rhumb_resolved *r)
 {
     return (uint64_t)(r->info.heads / r->info.kv_heads) * r->info.max_q_length <= DECODE_MAX_ROWS;
+}
+
+/* Keys of a slice pay for their part of the second stage; slices fill the machine, whose size no
+ * device tells. */
+#define SLICE_KEYS 256
+#define MOST_SLICES 64
+#define GROUPS_OF_GPU 512
+#define GROUPS_OF_CPU 32
+
+/* Slices of the keys through WORKSPACE, for few work groups of so many rows each. */
+static void cut_keys(const rhumb_context *context, rhumb_resolved *r, uint32_t rows_per_group)
+{
+    const rhumb_plan_info *i = &r->info;
+    bool cpu = context->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    uint64_t rows = (uint64_t)(i->heads / i->kv_heads) * i->max_q_length;
+    uint64_t groups = i->kv_heads * ((rows + rows_per_group - 1) / rows_per_group);
+    uint64_t most = (cpu ? GROUPS_OF_CPU : GROUPS_OF_GPU) / groups;
+    char text[64];
+    most = most < 1 ? 1 : most > MOST_SLICES ? MOST_SLICES : most;
+    uint64_t keys = (i->max_k_length + most - 1) / most;
+    uint32_t slice = (uint32_t)((keys + SLICE_KEYS - 1) / SLICE_KEYS * SLICE_KEYS);
+    uint32_t slices = (i->max_k_length + slice - 1) / slice;
+    if (!(i->views & BIT(RHUMB_VIEW_WORKSPACE)) || (r->terms.mask & TERM_WINDOW))
+        return;
+    if (slices == 1) {
+        rhumb_add_reason(r, "; all keys in one slice");
+        return;
+    }
+    rhumb_set_combine(r, RHUMB_SECOND_STAGE);
+    r->has_second = true;
+    r->slice_keys = slice;
+    /* Of each slice's part of a row: O, the largest logit and the sum. */
+    r->properties.workspace_size = rhumb_saturated_product(
+        (uint64_t)i->heads * i->max_q_length * slices, 4 * (i->value_dim + 2));
+    snprintf(text, sizeof text, "; %u slices of %u keys through WORKSPACE", slices, slice);
+    rhumb_add_reason(r, text);
 }
 
 /* A second pipeline for aligned rows where tables are read beside K. */
@@ -370,25 +384,6 @@ static void set_tile(rhumb_resolved *r, const struct tile *t)
         rhumb_add_reason(r, "; the form with shuffles " FOUND_WRONG);
 }
 
-/* A slice's part of a row: its output, its largest logit and its sum. */
-static void slice_keys(rhumb_resolved *r, const struct decode *d)
-{
-    const rhumb_plan_info *i = &r->info;
-    char text[64];
-    if (d->slices == 1) {
-        rhumb_add_reason(r, "; too few keys for slices");
-        return;
-    }
-    rhumb_set_combine(r, RHUMB_SECOND_STAGE);
-    r->has_second = true;
-    r->slice_keys = d->slice_keys;
-    r->properties.workspace_size = rhumb_saturated_product(
-        (uint64_t)i->heads * i->max_q_length * d->slices, 4 * (i->value_dim + 2));
-    snprintf(text, sizeof text, "; %u slices of %u keys through WORKSPACE", d->slices,
-             d->slice_keys);
-    rhumb_add_reason(r, text);
-}
-
 static void set_decode_kernel(rhumb_resolved *r, uint32_t index, uint32_t invocations,
                               uint32_t rows, uint32_t lanes)
 {
@@ -412,7 +407,7 @@ static void add_decode_by_address(const rhumb_context *context, rhumb_resolved *
     uint64_t rows = (uint64_t)(r->info.heads / r->info.kv_heads) * r->info.max_q_length;
     uint32_t channels = r->info.head_dim + r->info.value_dim, at_once = 1;
     if (context->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU || !l->device_address ||
-        l->subgroup_size != BROADCAST_LANES)
+        l->subgroup_size != BROADCAST_LANES || avoided(r, RHUMB_AVOID_ADDRESSES))
         return;
     while (at_once < rows && 2 * at_once * channels * BROADCAST_LANES * 4 <= DECODE_CACHE)
         at_once *= 2;
@@ -435,8 +430,7 @@ static void set_decode(const rhumb_context *context, rhumb_resolved *r, const st
              "attention: %u row%s of a kv head at once, %u lane%s a key, %u key%s a step", d->rows,
              d->rows == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", p->keys_per_step,
              p->keys_per_step == 1 ? "" : "s");
-    if (r->info.views & BIT(RHUMB_VIEW_WORKSPACE))
-        slice_keys(r, d);
+    cut_keys(context, r, d->rows);
     add_decode_by_address(context, r);
 }
 
@@ -538,6 +532,7 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
             return refuse(context, "generic", FOUND_WRONG);
         snprintf(r->properties.reason, sizeof r->properties.reason,
                  "attention: generic form asked for");
+        cut_keys(context, r, GENERIC_ROWS);
         return RHUMB_OK;
     case RHUMB_VARIANT_TILE:
         if (!tile_fits)
@@ -553,18 +548,23 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
     case RHUMB_VARIANT_BROADCAST:
     case RHUMB_VARIANT_AUTO: break;
     }
+    /* A tile has rows for many queries, and walks all keys. */
+    bool in_slices =
+        few_rows(r) && (r->info.views & BIT(RHUMB_VIEW_WORKSPACE)) && !r->aligned_only;
     if (few_rows(r) && decode_fits)
         set_decode(context, r, &decode);
-    else if (tile_fits)
+    else if (tile_fits && !in_slices)
         set_tile(r, &tile);
     else if (r->aligned_only)
         return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
                           "attention: the generic form " FOUND_WRONG "; the tile form %s",
                           tile_why);
-    else
+    else {
         snprintf(r->properties.reason, sizeof r->properties.reason,
                  "attention: generic form; the %s form %s", few_rows(r) ? "decode" : "tile",
                  few_rows(r) ? decode_why : tile_why);
+        cut_keys(context, r, GENERIC_ROWS);
+    }
     if (broadcast && (!few_rows(r) || !decode_fits))
         add_broadcast(r);
     if (few_rows(r) && !strcmp(decode_why, FOUND_WRONG))

@@ -48,7 +48,7 @@ static const attention_shape sliced[] = {
      OFFSET(255), .poison = SHAPE_NAN_HIDDEN},
     {SLICED, .batch = 2, .heads = 2, .q_rows = 3, .k_rows = 600, .by_position = true,
      .positions = SHAPE_REVERSED, .causal = true},
-    /* layouts and formats; rows that start anywhere get the generic form, which has no slices */
+    /* layouts and formats; rows that start anywhere get the generic form, in the same slices */
     {SLICED, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 1, .k_rows = 300, .layout_k = ROWS,
      .layout_v = ROWS, .layout_o = ROWS},
     {SLICED, .heads = 2, .q_rows = 1, .k_rows = 300, .layout_k = {.row_pad = 3, .offset = 1},
@@ -100,6 +100,59 @@ static const relative_shape schemes[] = {
     SCHEME(RELATIVE_ALIBI_INDEX, .around = {.sinks = true, .lse = true}),
     SCHEME(RELATIVE_ALIBI_LAST, .around = {.mask = SHAPE_MASKED | 8}),
 };
+
+/* The generic form in slices: absorbed MLA, and terms that meet Q, K and V. */
+#define GENERIC .variant = RHUMB_VARIANT_GENERIC, .workspace = true
+static const attention_shape generic[] = {
+    {GENERIC, .heads = 2, .q_rows = 1, .k_rows = 257, .head_dim = 8},
+    {GENERIC, .batch = 2, .heads = 5, .q_rows = 3, .k_rows = 1021, .head_dim = 21, .causal = true},
+    {GENERIC, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 5, .k_rows = 600, .head_dim = 8,
+     .causal = true, OFFSET(254), .poison = SHAPE_NAN_HIDDEN},
+    {GENERIC, .heads = 2, .q_rows = 4, .k_rows = 600, .head_dim = 8, .causal = true, OFFSET(-2)},
+    {GENERIC, .heads = 2, .q_rows = 1, .k_rows = 1021, .head_dim = 8, .k_length = 300,
+     .poison = SHAPE_INF_HIDDEN},
+    {GENERIC, .heads = 2, .q_rows = 3, .k_rows = 1021, .head_dim = 8, .causal = true,
+     WINDOW(50, 0), .around = {.kept_keys = 300}, .poison = SHAPE_INF_HIDDEN},
+    {GENERIC, .batch = 3, .heads = 2, .q_rows = 3, .k_rows = 600, .head_dim = 8, .lengths = true,
+     .lengths_beyond = true, .causal = true, .poison = SHAPE_NAN_HIDDEN},
+    {GENERIC, .batch = 2, .heads = 4, .kv_heads = 2, .q_rows = 2, .k_rows = 521, .head_dim = 8,
+     .around = {.softcap = 3.0f, .sinks = true, .lse = true, .mask = SHAPE_MASKED | 15}},
+    {.workspace = true, .heads = 16, .kv_heads = 1, .q_rows = 1, .k_rows = 521, .head_dim = 576,
+     .value_dim = 512, .causal = true},
+    {.workspace = true, .dtype_k = RHUMB_F16, .dtype_v = RHUMB_F16, .heads = 16, .kv_heads = 1,
+     .q_rows = 1, .k_rows = 300, .head_dim = 576, .value_dim = 512},
+};
+
+#define VECTORS(f)                                                                                 \
+    {                                                                                              \
+        .family = (f), .variant = RHUMB_VARIANT_GENERIC, .batch = 2, .heads = 2, .q_rows = 2,      \
+        .k_rows = 521, .head_dim = 12, .causal = true, .workspace = true                           \
+    }
+static const relative_shape vectors[] = {
+    VECTORS(RELATIVE_SHAW),
+    VECTORS(RELATIVE_XLNET),
+    VECTORS(RELATIVE_DEBERTA),
+    VECTORS(RELATIVE_T5_GATED),
+};
+
+static void run_generic(harness_profile profile)
+{
+    harness h;
+    harness_open(&h, profile);
+    SHAPE_RUN_ALL(&h, shape_run_attention, generic);
+    SHAPE_RUN_ALL(&h, shape_run_unfused, vectors);
+    harness_close(&h);
+}
+
+Test(decode, slices_of_the_generic_form_are_right_on_lavapipe)
+{
+    run_generic(HARNESS_LAVAPIPE);
+}
+
+Test(decode, slices_of_the_generic_form_are_right_on_the_smallest_device)
+{
+    run_generic(HARNESS_LAVAPIPE_FLOOR);
+}
 
 static void run_all(harness_profile profile)
 {
@@ -183,27 +236,34 @@ Test(decode, a_batch_entry_has_the_same_bits_alone_and_a_record_that_is_cut)
 }
 
 /* Key lengths of the record against keys that causal order hides: one slice against four. */
+static void check_slice_bits(harness *h, rhumb_variant variant, uint32_t keys)
+{
+    attention_shape fewer = bits, hidden;
+    pair p = {.plan = NULL};
+    fewer.variant = variant;
+    hidden = fewer;
+    hidden.offset_given = true;
+    hidden.q_offset = (int32_t)keys - 1;
+    shape_make_attention(&p.a, &fewer, 9);
+    shape_make_attention(&p.b, &hidden, 9);
+    p.a.op.dispatch.k_length = (int32_t)keys;
+    if (run_pair(h, &p, "slice bits") && memcmp(p.a.o.memory, p.b.o.memory, p.b.o.bytes) != 0) {
+        (void)harness_fail(h, "slice bits: variant %d: %u keys give other bits than as many that "
+                              "are visible", (int)variant, keys);
+    }
+    free_pair(&p);
+}
+
 Test(decode, the_number_of_slices_leaves_the_bits_alone)
 {
     static const uint32_t lengths[] = {1, 200, 256, 257, 600};
+    harness h;
+    harness_open(&h, HARNESS_LAVAPIPE);
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        attention_shape hidden = bits;
-        pair p = {.plan = NULL};
-        harness h;
-        harness_open(&h, HARNESS_LAVAPIPE);
-        hidden.offset_given = true;
-        hidden.q_offset = (int32_t)lengths[i] - 1;
-        shape_make_attention(&p.a, &bits, 9);
-        shape_make_attention(&p.b, &hidden, 9);
-        p.a.op.dispatch.k_length = (int32_t)lengths[i];
-        if (run_pair(&h, &p, "slice bits") &&
-            memcmp(p.a.o.memory, p.b.o.memory, p.b.o.bytes) != 0) {
-            (void)harness_fail(&h, "slice bits: %u keys give other bits than as many visible ones",
-                               lengths[i]);
-        }
-        free_pair(&p);
-        harness_close(&h);
+        check_slice_bits(&h, RHUMB_VARIANT_DECODE, lengths[i]);
+        check_slice_bits(&h, RHUMB_VARIANT_GENERIC, lengths[i]);
     }
+    harness_close(&h);
 }
 
 /* ---- WORKSPACE */

@@ -29,7 +29,8 @@ static void check_module(const char *path)
     char message[160] = "";
     size_t size;
     char *words = read_file(path, &size);
-    bool by_address = strstr(path, "broadcast") != NULL; /* only where the host enabled them */
+    /* only where the host enabled them */
+    bool by_address = strstr(path, "broadcast") != NULL || strstr(path, "address") != NULL;
     bool subgroup = by_address || strstr(path, "subgroup") != NULL;
     bool turns = strstr(path, "/encode") != NULL || strstr(path, "/rotate") != NULL ||
                  (strstr(path, "/attention") != NULL && !by_address) ||
@@ -340,6 +341,10 @@ static rhumb_result try_plan(harness *h, const plan_row *row, rhumb_variant vari
         /* made last, and described by its own numbers: those of the properties are the other's */
         properties.invocations = 8;
         properties.shared_bytes = 0;
+    } else if (strstr(properties.reason, "; by address") != NULL) {
+        properties.invocations = 8;
+        properties.shared_bytes =
+            facts.shared_bytes <= 16384 ? (uint32_t)facts.shared_bytes : 16384;
     }
     if (facts.local_size[0] * facts.local_size[1] * facts.local_size[2] != properties.invocations ||
         facts.shared_bytes != properties.shared_bytes) {

@@ -510,6 +510,12 @@ typedef enum rhumb_op {
      * delta goes by the position views where both are there, else by the indices a + q_offset and
      * j.
      *
+     * With WORKSPACE a plan of few rows, as in decode, cuts its keys into slices of 256 or more, as
+     * many as fill the machine: work groups of their own, merged by a second dispatch of the record
+     * in ascending order. plan_properties.workspace_size is 0 where there is nothing to cut. The
+     * bits do not depend on how many slices a record reaches. A plan of many rows leaves WORKSPACE
+     * alone, unless UNFUSED.
+     *
      * Paged keys: with BLOCK_TABLE {1, 1, B, n} K and V are pools of blocks, [blocks, kv_heads,
      * rows, head_dim] and likewise with value_dim: key j of batch entry b is row j % rows of block
      * BLOCK_TABLE[b, j / rows], any rows from 1. Lk is n * rows, or the plan's max_k_length if that
@@ -616,7 +622,8 @@ typedef enum rhumb_variant {
     RHUMB_VARIANT_AUTO = 0,
     RHUMB_VARIANT_GENERIC = 1, /* any head size, any alignment */
     RHUMB_VARIANT_TILE = 2,    /* attention, prefill: tiles in shared memory */
-    RHUMB_VARIANT_DECODE = 3,  /* attention, few query rows: keys across lanes */
+    RHUMB_VARIANT_DECODE = 3,  /* attention, few query rows: keys across lanes; any bias of a scheme,
+                                  no terms that meet Q, K or V */
     RHUMB_VARIANT_UNFUSED = 4, /* attention: SCORES, softmax and values one after the other, in
                                   blocks of rows through WORKSPACE */
     RHUMB_VARIANT_BROADCAST = 5, /* attention on CPU devices: rows across lanes, keys spread by
@@ -699,9 +706,10 @@ typedef struct rhumb_plan_properties {
     uint32_t bindings_size;        /* bytes of the bindings block */
     uint32_t padding;
     uint64_t workspace_size;       /* bytes of WORKSPACE for one batch entry at the plan's maxima;
-                                      times B. 0: none wanted. Rows are taken in blocks of up to
-                                      16 MiB of logits, or one by one where a row of all heads has
-                                      more */
+                                      times B. 0: none wanted. UNFUSED: rows are taken in blocks of
+                                      up to 16 MiB of logits, or one by one where a row of all heads
+                                      has more. DECODE, GENERIC: (value_dim + 2) floats for each row,
+                                      head and slice of keys */
     uint64_t flops;                /* of one batch entry at the plan's maximum lengths,
                                       nothing masked */
     uint64_t bytes;                /* read and written, likewise */

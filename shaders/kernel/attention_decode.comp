@@ -20,8 +20,7 @@
 // With RHUMB_ADDRESS, for CPU devices, K and V are read by address and LANES is 1: a lane has a key
 // for itself, and nothing is exchanged but in the end.
 //
-// The keys may be cut into slices of push.slice_keys, a work group each, aligned to key 0. Then rows
-// go to WORKSPACE as {O, maximum, sum}, DV + 2 floats a slice, and combine.comp makes one of them.
+// The keys may be cut into slices: lib/slices.glsl.
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
 #ifdef RHUMB_ADDRESS
@@ -32,6 +31,7 @@
 #include "lib/terms.glsl"
 #include "lib/rows.glsl"
 #include "lib/place.glsl"
+#include "lib/slices.glsl"
 #include "lib/logit.glsl"
 
 layout(local_size_x_id = SPEC_WORKGROUP) in;
@@ -161,11 +161,9 @@ void store_row(uint id, uint r, uint slice, float top, float sum)
 {
     Row row = rows[r];
     bool whole = push.slices == 1u;
-    uint index = (tile.b * constants.heads + row.h) * uint(push.max_q_length) + row.a;
     uvec2 place = query_place(tile.b, row.a);
     uint at = whole ? o_at(place.x, row.h, place.y)
-                    : workspace_at(0u, 0u, 0u) +
-                          (index * push.slices + slice) * (VALUE_DIM + 2u);
+                    : slice_at(workspace_at(0u, 0u, 0u), tile.b, row.h, row.a, slice);
     if (!whole && id == 0u)
         workspace_store4(at + VALUE_DIM, vec4(top, sum, 0.0, 0.0), 2u);
     float factor = whole ? row_factor(row.h, top, sum) : 1.0;
@@ -196,9 +194,7 @@ void main()
     if (tile.first < row_count)
         range = key_range(row_index(tile.first),
                           row_index(min(tile.first + ROWS, row_count) - 1u), len);
-    int slice_first = push.slices == 1u ? 0 : int(slice * push.slice_keys);
-    if (push.slices != 1u)
-        range.end = min(range.end, slice_first + int(push.slice_keys));
+    range = cut_range(range, slice);
 
     load_rows(id);
     vec4 x[ROWS * K_PIECES];
@@ -218,7 +214,7 @@ void main()
         row_sum[r] = 0.0;
     }
 
-    for (int step = first_block_from(range, slice_first, int(STREAMS)); step < range.end;
+    for (int step = first_block_from(range, first_key_of(slice), int(STREAMS)); step < range.end;
          step = next_block(range, step, int(STREAMS))) {
         int key = step + int(stream);
         bool in_range = key < range.end;

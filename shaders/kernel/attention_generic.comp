@@ -12,6 +12,7 @@
 //   scores   PARTS lanes share one key, each takes every fourth run of four channels
 //   softmax  one lane a key
 //   values   one lane a channel, up to CHANNELS of them
+// The keys may be cut into slices: lib/slices.glsl.
 // Loops over the keys of a block stay loops: unrolled, software devices compile them for seconds.
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
@@ -22,6 +23,7 @@
 #include "lib/rows.glsl"
 #include "lib/place.glsl"
 #include "lib/entry.glsl"
+#include "lib/slices.glsl"
 #include "lib/logit.glsl"
 
 layout(local_size_x = GENERIC_INVOCATIONS) in;
@@ -30,6 +32,7 @@ RHUMB_READ_VIEW(q, VIEW_Q)
 RHUMB_READ_VIEW(v, VIEW_V)
 RHUMB_READ_VIEW(value_table, VIEW_VALUE_TABLE)
 RHUMB_WRITE_VIEW(o, VIEW_O)
+RHUMB_WRITE_VIEW(workspace, VIEW_WORKSPACE)
 #include "lib/staged_rows.glsl" // Q, later O
 #include "lib/pairs.glsl"
 
@@ -105,12 +108,24 @@ vec4 add_values(vec4 acc, uint count, uint d)
     return acc;
 }
 
+// Row r of a slice to WORKSPACE.
+void store_slice(uint lane, uint r, uint slice, float top, float sum)
+{
+    uint at = slice_at(workspace_at(0u, 0u, 0u), entry.b, row_h[r], row_a[r], slice);
+    for (uint d = lane; d < constants.value_dim; d += GENERIC_INVOCATIONS)
+        workspace_store4(at + d, vec4(rows[d][r], 0.0, 0.0, 0.0), 1u);
+    if (lane == 0u)
+        workspace_store4(at + constants.value_dim, vec4(top, sum, 0.0, 0.0), 2u);
+}
+
 void main()
 {
     uint lane = gl_LocalInvocationID.x;
-    Tile tile = tile_of_group(GENERIC_ROWS);
+    uint slice = group_id() % push.slices;
+    Tile tile = tile_of(group_id() / push.slices, GENERIC_ROWS);
     entry = entry_of(tile.b);
-    len = entry_lengths(entry, lowest_offset(PAIRING), tile.first == 0u && tile.kv_head == 0u, lane,
+    len = entry_lengths(entry, lowest_offset(PAIRING),
+                        tile.first == 0u && tile.kv_head == 0u && slice == 0u, lane,
                         GENERIC_INVOCATIONS);
     uint row_count = uint(len.q) * heads_per_kv_head();
     [[unroll]] for (uint r = 0u; r < 4u; r++) {
@@ -126,6 +141,7 @@ void main()
     if (tile.first < row_count)
         range = key_range(row_index(tile.first),
                           row_index(min(tile.first + GENERIC_ROWS, row_count) - 1u), len);
+    range = cut_range(range, slice);
     uint key = lane % GENERIC_KEYS;
     uint part = lane / GENERIC_KEYS;
 
@@ -135,7 +151,7 @@ void main()
     vec4 row_max = vec4(LOWEST);
     vec4 row_sum = vec4(0.0);
 
-    for (int block = first_block(range, GENERIC_KEYS); block < range.end;
+    for (int block = first_block_from(range, first_key_of(slice), GENERIC_KEYS); block < range.end;
          block = next_block(range, block, GENERIC_KEYS)) {
         uint j = uint(block) + key;
         bool in_range = int(j) < range.end;
@@ -178,12 +194,14 @@ void main()
     }
 
     barrier();
-    vec4 factor = vec4(0.0);
+    bool whole = push.slices == 1u;
+    vec4 factor = vec4(1.0);
     [[unroll]] for (uint r = 0u; r < 4u; r++) {
         uvec2 place = query_token(entry, row_a[r]);
         row_exists[r] = row_exists[r] && place.y != NO_PIXEL;
-        factor[r] = row_factor(row_h[r], row_max[r], row_sum[r]);
-        if (has_view(VIEW_LSE) && row_exists[r] && lane == 0u)
+        if (whole)
+            factor[r] = row_factor(row_h[r], row_max[r], row_sum[r]);
+        if (whole && has_view(VIEW_LSE) && row_exists[r] && lane == 0u)
             store_lse(place.x, row_h[r], place.y, row_max[r], row_sum[r]);
     }
     [[unroll]] for (uint i = 0u; i < CHANNELS; i++) {
@@ -193,9 +211,12 @@ void main()
     }
     barrier();
     for (uint r = 0u; r < 4u; r++) {
-        uvec2 place = query_token(entry, row_a[r]);
-        if (row_exists[r])
+        if (row_exists[r] && whole) {
+            uvec2 place = query_token(entry, row_a[r]);
             store_row(lane, r, o_at(place.x, row_head(tile, tile.first + r), place.y),
                       constants.value_dim);
+        } else if (row_exists[r]) {
+            store_slice(lane, r, slice, row_max[r], row_sum[r]);
+        }
     }
 }

@@ -7,8 +7,7 @@
 //   M = max_p m_p,  t = sum_p s_p exp(m_p - M),  O = sum_p exp(m_p - M) O_p / t,  LSE = M + ln t
 //
 //   COMBINE          O_p in PARTS [P B, H, Lq, DV], m_p = PART_LSE {1, P B, H, Lq}, s_p = 1
-//   slices           {O_p, m_p, s_p} in WORKSPACE, DV + 2 floats a part, parts of a row side by side;
-//                    O_p is not divided by s_p, and m_p is times log2(e)
+//   slices           {O_p, m_p, s_p} in WORKSPACE: lib/slices.glsl
 //   O [B, H, Lq, DV]
 //
 // An invocation has COMBINE_CHANNELS channels of a row, and adds its parts in ascending order. A part
@@ -18,6 +17,7 @@
 #include "lib/position.glsl"
 #include "lib/rows.glsl"
 #include "lib/place.glsl"
+#include "lib/slices.glsl"
 #include "lib/logit.glsl"
 
 layout(local_size_x = COMBINE_INVOCATIONS) in;
@@ -35,8 +35,7 @@ struct Row {
 
 uint first_of_slice(Row row, uint p)
 {
-    uint index = (row.b * constants.heads + row.h) * uint(push.max_q_length) + row.a;
-    return workspace_at(0u, 0u, 0u) + (index * push.slices + p) * (constants.value_dim + 2u);
+    return slice_at(workspace_at(0u, 0u, 0u), row.b, row.h, row.a, p);
 }
 
 // {m_p, s_p}, m_p LOWEST where the part has no keys. -infinity by its bits, since a plain device may
