@@ -75,6 +75,7 @@ void shape_make_kerple(kerple_run *run, const kerple_shape *shape)
     s->q_offset = s->offset_given ? s->q_offset : (int32_t)s->k_rows - (int32_t)s->q_rows;
     rhumb_init_kerple(&run->scheme);
     gpu_init_operation(&run->op, s->op);
+    run->op.info.variant = s->variant;
     run->op.info.scheme = &run->scheme;
     run->op.info.heads = s->heads;
     run->op.info.kv_heads = s->kv_heads;
@@ -97,7 +98,7 @@ void shape_make_kerple(kerple_run *run, const kerple_shape *shape)
 /* WORKSPACE as large as the plan asks for. */
 static rhumb_result run_device(harness *h, kerple_run *run)
 {
-    if (run->s.op == RHUMB_OP_ATTENTION) {
+    if (run->s.op == RHUMB_OP_ATTENTION && run->s.variant == RHUMB_VARIANT_AUTO) {
         float unused;
         (void)gpu_add_tensor(&run->op, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, 1, NULL, &unused);
         rhumb_result result = gpu_query_operation(h->g, &run->op);

@@ -22,6 +22,7 @@ typedef struct kerple_shape {
     int32_t q_offset;          /* else bottom-right */
     shape_positions positions; /* SHAPE_ARANGE: no views */
     bool causal;
+    rhumb_variant variant; /* a named one has no WORKSPACE */
 } kerple_shape;
 
 typedef struct kerple_run {
