@@ -149,8 +149,8 @@ static uint32_t widest_chunk(uint32_t dim, uint32_t most)
 #define TILE_VALUE_CHUNK 128
 #define TILE_MAX_DIM 256 /* more channels of the output than a lane has registers for */
 
-/* Rows of tables follow the diagonals of indices; Q is rotated after u has joined it; ROW_SCALE is
- * the factor of all of b. */
+/* Rows of tables follow the diagonals of indices; u joins Q before it is rotated, and segments meet Q
+ * that is not; ROW_SCALE is the factor of all of b. */
 static bool tile_terms_fit(const rhumb_resolved *r, char *why, size_t size)
 {
     const uint32_t positions = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
@@ -159,8 +159,9 @@ static bool tile_terms_fit(const rhumb_resolved *r, char *why, size_t size)
         snprintf(why, size, "wanted terms 0x%x, found 0x%x", TILE_TERMS, terms);
     else if ((r->info.views & positions) == positions && (terms & TILE_BANDS))
         snprintf(why, size, "wanted distances of indices for tables, found both position views");
-    else if (r->has_rotary && (terms & TERM_CONTENT_BIAS))
-        snprintf(why, size, "wanted Q that is rotated already beside CONTENT_BIAS, found rotation");
+    else if (r->has_rotary && (terms & (TERM_CONTENT_BIAS | TERM_SEGMENT)))
+        snprintf(why, size,
+                 "wanted Q that is rotated already beside CONTENT_BIAS and segments, found rotation");
     else if ((terms & TERM_ROW_SCALE) && (terms & TILE_BIASES) != TERM_TABLE)
         snprintf(why, size, "wanted ROW_SCALE with TABLE alone, found terms 0x%x", terms);
     else
@@ -212,12 +213,15 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
         return false;
     }
     /* Q is rotated as a whole head, so its channels are not cut then. Rows of tables are staged for
-     * all distances of a step: fewer channels at a time cost less than fewer keys. */
-    const uint32_t most_parts = r->has_rotary ? 1 : 3;
-    bool parts_first = r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_VALUE);
-    for (uint32_t i = 0; i < FORMS * most_parts; i++) {
-        uint32_t form = parts_first ? i / most_parts : i % FORMS;
-        uint32_t parts = 1u << (parts_first ? i % most_parts : i / FORMS);
+     * all distances of a step: half the channels at a time cost less than half the keys. */
+    const uint32_t most_cuts = r->has_rotary ? 0 : 2;
+    bool halves_first = most_cuts && (r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_VALUE));
+    for (uint32_t i = 0; i < FORMS * (most_cuts + 1); i++) {
+        uint32_t form = i % FORMS, parts = 1u << i / FORMS;
+        if (halves_first && i < 2 * FORMS) {
+            form = i / 2;
+            parts = 1 + i % 2;
+        }
         if (r->info.head_dim % (16 * parts))
             continue;
         struct tile t = {

@@ -1,5 +1,6 @@
 /* RADV's null hardware: it compiles for any AMD GPU that RADV_FORCE_FAMILY names, without one. One
- * process per family, since the driver reads the variable once: Criterion gives each test its own. */
+ * process per family, since the driver reads the variable once: Criterion gives each test its own.
+ */
 #ifndef RHUMB_TESTS_RADV_H
 #define RHUMB_TESTS_RADV_H
 

@@ -213,7 +213,7 @@ static void run_relative(harness *h, const extent *e, const relative_shape *rows
         relative_shape shape = rows[i];
         shape.variant = e->variant;
         if (shape.q_rows <= e->most_rows)
-            (void)shape_run_unfused(h, &shape);
+            (void)shape_run_relative(h, &shape);
     }
 }
 

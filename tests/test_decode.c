@@ -140,7 +140,7 @@ static void run_generic(harness_profile profile)
     harness h;
     harness_open(&h, profile);
     SHAPE_RUN_ALL(&h, shape_run_attention, generic);
-    SHAPE_RUN_ALL(&h, shape_run_unfused, vectors);
+    SHAPE_RUN_ALL(&h, shape_run_relative, vectors);
     harness_close(&h);
 }
 

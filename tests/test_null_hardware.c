@@ -338,7 +338,8 @@ static void compile_unfused(rhumb_context *context, const char *family,
     else
         info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_V) | RHUMB_VIEW_BIT(RHUMB_VIEW_WORKSPACE);
     for (uint32_t id = 0; id < RHUMB_MAX_VIEWS; id++)
-        if (id != RHUMB_VIEW_WORKSPACE && !(RHUMB_INTEGER_VIEWS >> id & 1u))
+        if (id != RHUMB_VIEW_WORKSPACE && id != RHUMB_VIEW_ROW_SCALE &&
+            !(RHUMB_INTEGER_VIEWS >> id & 1u))
             info.dtype[id] = dtype;
     snprintf(what, sizeof what, "%s %s %s", scores ? "scores" : "unfused", row->name,
              harness_dtype_name(dtype));

@@ -4,7 +4,8 @@
 #ifdef RHUMB_SUBGROUP
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
-// ATTENTION, prefill, by tiles of rows and keys in shared memory, with the terms of relative schemes:
+// ATTENTION, prefill, by tiles of rows and keys in shared memory, with the terms of relative
+// schemes:
 //
 //   S = s ((q + u) . k + (q + w) . A[rho] + k . C[rho] + r[rho] + (q + z) . G[segment]) + b[rho]
 //   O = sum_j softmax_j(S) (v_j + V[rho]) over the visible keys
@@ -14,11 +15,11 @@
 //
 // A work group is GROUPS row groups of TILE_LANES lanes. A lane owns TILE_ROWS rows, STRIDE apart,
 // KEYS keys of each step, TILE_LANES apart (so that lanes read K without bank conflicts), and
-// DV / TILE_LANES channels of the output. The same rows in both products:
-// maximum, sum and rescale stay in registers. Channels are staged in chunks (HEAD_CHUNK of Q and K,
-// VALUE_CHUNK of V) where shared memory does not hold a whole head; Q is then staged again for every
-// step. Without terms the rows of a tile are those of all heads that share K and V, with them those
-// of one head: rows of tables are staged for the distances of a step beside K and V (lib/band.glsl).
+// DV / TILE_LANES channels of the output. The same rows in both products: maximum, sum and rescale
+// stay in registers. Channels are staged in chunks (HEAD_CHUNK of Q and K, VALUE_CHUNK of V) where
+// shared memory does not hold a whole head; Q is then staged again for every step. Without terms
+// the rows of a tile are those of all heads that share K and V, with them those of one head: rows
+// of tables are staged for the distances of a step, beside K and V (lib/band.glsl).
 //
 //   step: stage K, A, C | S | row maximum over lanes | P = exp2(S - max) to shared, stage V and its
 //         table | O += P V
@@ -73,11 +74,12 @@ uint last_key;  // that any row of the tile sees
 vec2 acc[VALUE_CHUNKS * PAIRS * TILE_ROWS];
 vec4 s[KEYS]; // its logits [key][row]
 
-// Channels of a lane in a chunk: quads TILE_LANES quads apart, and a pair beyond them where PAIRS is
-// odd. A pair's number among those of the chunk:
+// Channels of a lane in a chunk: quads TILE_LANES quads apart, and a pair beyond them where PAIRS
+// is odd. The number of its pair i among those of the chunk:
 uint pair_number(uint i, uint lane)
 {
-    return i / 2u * (2u * TILE_LANES) + (PAIRS - i > 1u || i % 2u == 1u ? 2u * lane + i % 2u : lane);
+    bool alone = PAIRS % 2u == 1u && i == PAIRS - 1u;
+    return i / 2u * (2u * TILE_LANES) + (alone ? lane : 2u * lane + i % 2u);
 }
 
 // Loads a lane's pairs of channels of a row that begins at `first`.
@@ -92,37 +94,43 @@ uint pair_number(uint i, uint lane)
         y[PAIRS - 1u] = vec2(memory[at][2u * (lane & 1u)], memory[at][2u * (lane & 1u) + 1u]);     \
     }
 
-// Lanes along a row that is staged: a power of two that divides its quads of channels.
+// Lanes along a row that is staged: a power of two that divides its quads of channels. Rows that a
+// lane stages at a time, so that some loads are on their way together: a divisor of all its rows.
 #define LANES_ALONG(WIDTH) (WIDTH % 64u == 0u ? 16u : WIDTH % 32u == 0u ? 8u : 4u)
+#define ROWS_AT_ONCE(rows, quads, most)                                                            \
+    (quads > 1u ? 1u : rows % 4u != 0u ? 2u - rows % 2u : most)
 
 // stage_name(id, first, channel): WIDTH channels of COUNT rows, from `channel` on, to memory from
-// `first` on. name_row(r): the element of row r; change(r, d, x): of its channels from d on. Four
-// rows of a lane at a time: their loads are on their way together.
-#define STAGE_ROWS(name, COUNT, WIDTH, memory, row_pitch, change)                                  \
+// `first` on, up to `most` rows at once. name_row(r): the element of row r; change(r, d, x): of its
+// channels from d on.
+#define STAGE_ROWS(name, COUNT, WIDTH, most, memory, row_pitch, change)                            \
     void stage_##name(uint id, uint first, uint channel)                                           \
     {                                                                                              \
         const uint along = LANES_ALONG(WIDTH);                                                     \
-        const uint at_once = WORKGROUP / along;                                                    \
+        const uint quads = WIDTH / 4u / along;                                                     \
+        const uint lanes_down = WORKGROUP / along;                                                 \
+        const uint turns = (COUNT + lanes_down - 1u) / lanes_down;                                 \
+        const uint at_once = ROWS_AT_ONCE(turns, quads, most);                                     \
         uint lane_d = id % along;                                                                  \
         uint lane_r = id / along;                                                                  \
-        [[dont_unroll]] for (uint base = 0u; base < COUNT; base += 4u * at_once) {                 \
-            vec4 x[WIDTH / along];                                                                 \
-            [[unroll]] for (uint i = 0u; i < 4u; i++) {                                            \
-                uint r = base + i * at_once + lane_r;                                              \
-                if (COUNT % (4u * at_once) != 0u)                                                  \
+        [[dont_unroll]] for (uint turn = 0u; turn < turns; turn += at_once) {                      \
+            vec4 x[at_once * quads];                                                               \
+            [[unroll]] for (uint i = 0u; i < at_once; i++) {                                       \
+                uint r = (turn + i) * lanes_down + lane_r;                                         \
+                if (COUNT % lanes_down != 0u)                                                      \
                     r = min(r, COUNT - 1u);                                                        \
                 uint at = name##_row(r) + channel + 4u * lane_d;                                   \
-                [[unroll]] for (uint n = 0u; n < WIDTH / 4u / along; n++)                          \
-                    x[n * 4u + i] = name##_load4_aligned(at + 4u * n * along);                     \
+                [[unroll]] for (uint n = 0u; n < quads; n++)                                       \
+                    x[n * at_once + i] = name##_load4_aligned(at + 4u * n * along);                \
             }                                                                                      \
-            [[unroll]] for (uint i = 0u; i < 4u; i++) {                                            \
-                uint r = base + i * at_once + lane_r;                                              \
-                if (COUNT % (4u * at_once) != 0u && r >= COUNT)                                    \
+            [[unroll]] for (uint i = 0u; i < at_once; i++) {                                       \
+                uint r = (turn + i) * lanes_down + lane_r;                                         \
+                if (COUNT % lanes_down != 0u && r >= COUNT)                                        \
                     continue;                                                                      \
-                [[unroll]] for (uint n = 0u; n < WIDTH / 4u / along; n++) {                        \
+                [[unroll]] for (uint n = 0u; n < quads; n++) {                                     \
                     uint d = lane_d + n * along;                                                   \
                     memory[first + r * row_pitch + d] =                                            \
-                        change(r, channel + 4u * d, x[n * 4u + i]);                                \
+                        change(r, channel + 4u * d, x[n * at_once + i]);                           \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \
@@ -183,8 +191,8 @@ void rotate_q(uint lane)
     }
 }
 
-// Elements from which rows are staged. A row that does not exist is another one: it is never stored,
-// and as a key it is hidden.
+// Elements from which rows are staged. A row that does not exist is another one: it is never
+// stored, and as a key it is hidden.
 uint q_row(uint r)
 {
     uint t = min(tile.first + r, max(row_count, 1u) - 1u);
@@ -218,9 +226,9 @@ vec4 q_changed(uint r, uint d, vec4 x)
     return x;
 }
 
-STAGE_ROWS(q, ROWS, HEAD_CHUNK, staged_q, HEAD_CHUNK / 4u, q_changed)
-STAGE_ROWS(k, STEP, HEAD_CHUNK, staged, PITCH, unchanged)
-STAGE_ROWS(v, STEP, VALUE_CHUNK, staged, PITCH, unchanged)
+STAGE_ROWS(q, ROWS, HEAD_CHUNK, 4u, staged_q, HEAD_CHUNK / 4u, q_changed)
+STAGE_ROWS(k, STEP, HEAD_CHUNK, 4u, staged, PITCH, unchanged)
+STAGE_ROWS(v, STEP, VALUE_CHUNK, 4u, staged, PITCH, unchanged)
 
 // Place of a channel pair's output among a lane's registers. The constant for a single chunk is
 // written out: from chunk * PAIRS some compilers do not see it, and index registers by long chains
@@ -280,7 +288,7 @@ void add_products(uint group, uint lane, uint lane_slot)
 // multiply-adds in both forms, so that a row has the same bits in any tile.
 void add_values(uint group, uint lane, uint chunk, bool edge)
 {
-    for (uint c = 0u; c < STEP; c++) {
+    [[dont_unroll]] for (uint c = 0u; c < STEP; c++) {
         vec4 w = weights[c * (GROUPS + 1u) + group];
         vec2 y[PAIRS];
         LOAD_PAIRS(y, staged, c * PITCH, lane)
@@ -291,8 +299,9 @@ void add_values(uint group, uint lane, uint chunk, bool edge)
     }
 }
 
-// O += P V[rho]. A row of the table meets one key of each of the lane's rows; keys in runs of STRIDE.
-void add_table_values(uint group, uint lane, uint chunk, bool edge)
+// O += P V[rho]. A row of the table meets one key of each of the lane's rows; keys in runs of
+// STRIDE.
+void add_table_values(uint group, uint lane, uint chunk)
 {
     const uint runs = STEP / STRIDE;
     uint first = ROWS - 1u - lane_row(group, TILE_ROWS - 1u);
@@ -306,8 +315,7 @@ void add_table_values(uint group, uint lane, uint chunk, bool edge)
                     continue;
                 float w = weights[(run * STRIDE + i) * (GROUPS + 1u) + group][r];
                 [[unroll]] for (uint p = 0u; p < PAIRS; p++)
-                    acc[slot_of(chunk, p, r)] = fma(vec2(w), edge && w == 0.0 ? vec2(0.0) : y[p],
-                                                    acc[slot_of(chunk, p, r)]);
+                    acc[slot_of(chunk, p, r)] = fma(vec2(w), y[p], acc[slot_of(chunk, p, r)]);
             }
         }
     }
@@ -370,7 +378,7 @@ void main()
         first_key = uint(block);
         [[unroll]] for (uint j = 0u; j < KEYS; j++)
             s[j] = vec4(0.0);
-        for (uint chunk = 0u; chunk < HEAD_CHUNKS; chunk++) {
+        [[dont_unroll]] for (uint chunk = 0u; chunk < HEAD_CHUNKS; chunk++) {
             if (HEAD_CHUNKS > 1u) {
                 barrier();
                 stage_q(id, 0u, chunk * HEAD_CHUNK);
@@ -441,12 +449,8 @@ void main()
                 add_values(group, lane, chunk, true);
             else
                 add_values(group, lane, chunk, false);
-            if (has_term(TERM_VALUE)) {
-                if (edge)
-                    add_table_values(group, lane, chunk, true);
-                else
-                    add_table_values(group, lane, chunk, false);
-            }
+            if (has_term(TERM_VALUE))
+                add_table_values(group, lane, chunk);
         }
         barrier(); // V and the weights are read before the next step stages
         block = next;

@@ -5,9 +5,9 @@
 //
 //   delta = (block + i) - (ROWS - 1) - position of the tile's first row
 //
-// and in shared memory the rows of the tables that serve it and the scalars that it adds to a logit.
-// A lane's rows are STRIDE apart, as are its keys where it has several, so that its TILE_ROWS x KEYS
-// pairs have TILE_ROWS + KEYS - 1 distances: pair (j, r) reads slot
+// and in shared memory the rows of the tables that serve it and the scalars that it adds to a
+// logit. A lane's rows are STRIDE apart, as are its keys where it has several, so that its
+// TILE_ROWS x KEYS pairs have TILE_ROWS + KEYS - 1 distances: pair (j, r) reads slot
 //
 //   lane_slot + STRIDE (j - r + TILE_ROWS - 1)
 //
@@ -56,6 +56,16 @@ float bias_factor()
     return has_flag(TERM_FLAG_BIAS_IN_SCALE) ? constants.scale_log2 : LOG2_E;
 }
 
+// No row of the tile sees a key at this distance: the table's row there may hold anything.
+bool never_seen(int delta)
+{
+    if (constants.mask_order == MASK_ORDER_POSITION)
+        return false;
+    bool late = delta > push.window_right || ((push.flags & FLAG_CAUSAL) != 0u && delta > 0);
+    bool early = push.window_left != NO_WINDOW && delta <= -push.window_left;
+    return late || (early && push.kept_keys == 0);
+}
+
 // Rows and scalars for the keys from `block` on. Slopes by the key's place are no function of the
 // distance: they are 0 here, for key 0 of 1 at position 0.
 void prepare_band(uint id, int block)
@@ -63,9 +73,12 @@ void prepare_band(uint id, int block)
     if (!has_band())
         return;
     for (uint i = id; i < BAND; i += WORKGROUP) {
-        int delta = table_distance(tile.b, position_difference(block + int(i) - int(ROWS - 1u),
-                                                               int(tile.first) + len.q_offset));
+        int distance = position_difference(block + int(i) - int(ROWS - 1u),
+                                           int(tile.first) + len.q_offset);
+        int delta = table_distance(tile.b, distance);
         int row = has_term(BAND_TABLES) ? row_of(delta) : NO_ROW;
+        if (has_term(TERM_VALUE) && never_seen(distance))
+            row = NO_ROW;
         if (has_term(BAND_TABLES))
             band_rows[i] = row;
         if (has_term(TERM_KEY))
@@ -103,12 +116,12 @@ vec4 key_row_or_zeros(uint slot, uint d, vec4 x)
     return key_band_rows[slot] == NO_ROW ? vec4(0.0) : constants.scale_log2 * x;
 }
 
-STAGE_ROWS(query_table, BAND, HEAD_CHUNK, band, PITCH, query_row_or_zeros)
-STAGE_ROWS(key_table, BAND, HEAD_CHUNK, band, PITCH, key_row_or_zeros)
-STAGE_ROWS(value_table, BAND, VALUE_CHUNK, band, PITCH, query_row_or_zeros)
+STAGE_ROWS(query_table, BAND, HEAD_CHUNK, 2u, band, PITCH, query_row_or_zeros)
+STAGE_ROWS(key_table, BAND, HEAD_CHUNK, 2u, band, PITCH, key_row_or_zeros)
+STAGE_ROWS(value_table, BAND, VALUE_CHUNK, 2u, band, PITCH, query_row_or_zeros)
 
-// Q is staged with u, but A meets q + w: (q + w) . A = (q + u) . A + (w - u) . A, and the last product
-// is a scalar of the slot.
+// Q is staged with u, but A meets q + w: (q + w) . A = (q + u) . A + (w - u) . A, and the last
+// product is a scalar of the slot.
 bool has_difference()
 {
     return has_term(TERM_QUERY) && has_term(TERM_CONTENT_BIAS | TERM_POSITION_BIAS);

@@ -35,7 +35,8 @@ void find_tile(uint id)
         tile = tile_of_group(ROWS);
         head = tile.kv_head;
     }
-    len = place_entry(tile.b, lowest_offset(PAIRING), tile.first == 0u && head == 0u, id, WORKGROUP);
+    len = place_entry(tile.b, lowest_offset(PAIRING), tile.first == 0u && head == 0u, id,
+                      WORKGROUP);
     row_count = uint(len.q) * (by_head() ? 1u : heads_per_kv_head());
 }
 
@@ -97,18 +98,25 @@ RowTerms load_row_terms(uint group, uint lane)
 
 // ---- Logits
 
-void cap_logits()
-{
-    [[unroll]] for (uint j = 0u; j < KEYS; j++)
-        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-            s[j][r] = capped(s[j][r], LOG2_E);
-}
-
-// Numbers of this lane's pairs, in its places among the weights, which are free: a loop over pairs
-// that stays one could not leave them in registers.
+// Numbers of this lane's pairs, in its places among the weights, which are free: a loop that stays
+// one could not leave them in registers.
 uint pair_place(uint group, uint lane, uint j)
 {
     return (lane + TILE_LANES * j) * (GROUPS + 1u) + group;
+}
+
+void cap_logits(uint group, uint lane)
+{
+    [[unroll]] for (uint j = 0u; j < KEYS; j++)
+        weights[pair_place(group, lane, j)] = s[j];
+    [[dont_unroll]] for (uint j = 0u; j < KEYS; j++) {
+        vec4 x = weights[pair_place(group, lane, j)];
+        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+            x[r] = capped(x[r], LOG2_E);
+        weights[pair_place(group, lane, j)] = x;
+    }
+    [[unroll]] for (uint j = 0u; j < KEYS; j++)
+        s[j] = weights[pair_place(group, lane, j)];
 }
 
 // b by positions.
@@ -170,13 +178,13 @@ void add_terms(uint group, uint lane, uint lane_slot, int block, int end, RowTer
     }
     if (!has_term(BIAS_TERMS)) {
         if (push.softcap != 0.0)
-            cap_logits();
+            cap_logits(group, lane);
         return;
     }
     // b is capped with the rest, or comes after.
     [[dont_unroll]] for (uint stage = 0u; stage < 2u; stage++) {
         if (push.softcap != 0.0 && (stage == 1u) != bias_after_cap())
-            cap_logits();
+            cap_logits(group, lane);
         if (stage == 0u)
             add_bias(group, lane, lane_slot, block, end, rows);
     }
