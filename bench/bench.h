@@ -34,6 +34,7 @@ typedef enum bench_scheme {
     BENCH_C2P, /* DeBERTa v3: 256 buckets of 512 */
     BENCH_P2C,
     BENCH_C2P_P2C,
+    BENCH_SWIN, /* shifted windows of a grid, masked where the shift brings parts together */
 } bench_scheme;
 
 /* Limits: `bytes` of each stream, `invocations` of a work group (0: 128, as rhumb's kernels; as
@@ -53,6 +54,8 @@ typedef struct bench_shape {
     bool sliced;           /* decode: keys in slices through WORKSPACE */
     bench_scheme scheme;   /* attention */
     uint32_t reach;        /* of BENCH_SHAW */
+    uint32_t windows;      /* plain: as many batch entries; BENCH_SWIN: squares of q_rows tokens each
+                              in a square grid */
 } bench_shape;
 
 /* A row on a device. `record` records one dispatch; barriers between dispatches are the caller's.

@@ -13,6 +13,7 @@ typedef struct operation {
         rhumb_transformer_xl xl;
         rhumb_xlnet xlnet;
         rhumb_deberta deberta;
+        rhumb_swin swin;
     } scheme;
     gpu_operation op;
     gpu_prepared prepared;
@@ -173,6 +174,15 @@ rhumb_result bench_make_attention(gpu *g, const bench_row *row, bench_work *work
 /* ----------------------------------------------------------------------------------------------
  * Attention with the terms of a relative scheme
  */
+static uint32_t root(uint32_t square)
+{
+    uint32_t side = 1;
+
+    while (side * side < square)
+        side++;
+    return side;
+}
+
 static void choose_scheme(operation *o, const bench_shape *s)
 {
     o->op.info.scheme = &o->scheme;
@@ -214,6 +224,15 @@ static void choose_scheme(operation *o, const bench_shape *s)
         rhumb_init_deberta(&o->scheme.deberta);
         o->scheme.deberta.position_buckets = 256;
         break;
+    case BENCH_SWIN:
+        rhumb_init_swin(&o->scheme.swin);
+        for (uint32_t axis = 0; axis < 2; axis++) {
+            o->scheme.swin.window[axis] = root(s->q_rows);
+            o->scheme.swin.grid[axis] = root(s->q_rows) * root(s->windows);
+            o->scheme.swin.shift[axis] = root(s->q_rows) / 2;
+        }
+        o->scheme.swin.mask_value = -100.0f;
+        break;
     }
 }
 
@@ -230,7 +249,8 @@ static uint32_t scheme_views(bench_scheme scheme)
         RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENTS_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_SEGMENTS_K);
 
     switch (scheme) {
-    case BENCH_T5: return RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE);
+    case BENCH_T5:
+    case BENCH_SWIN: return RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE);
     case BENCH_SHAW:
     case BENCH_MUSIC:
     case BENCH_C2P: return a;
@@ -282,22 +302,26 @@ rhumb_result bench_make_terms(gpu *g, const bench_row *row, bench_work *work)
 {
     const bench_shape *s = &row->shape;
     const uint32_t d = s->head_dim;
+    const uint32_t windows = s->windows != 0 ? s->windows : 1;
+    const bool grid = s->scheme == BENCH_SWIN;
+    const uint32_t batch = grid ? 1 : windows, tokens = grid ? windows * s->q_rows : s->q_rows;
     operation *o = allocate(RHUMB_OP_ATTENTION, s);
     void *data;
     rhumb_result result;
 
     if (o == NULL)
         return gpu_fail(g, RHUMB_ERROR_HOST_MEMORY, "no host memory");
+    o->op.info.max_q_length = tokens;
     choose_scheme(o, s);
     o->op.info.scale = 0.125f;
     o->op.dispatch.causal = s->causal;
     if (s->unfused)
         o->op.info.variant = RHUMB_VARIANT_UNFUSED;
-    data = draw(s->dtype, (uint64_t)s->heads * 2 * s->q_rows * d);
+    data = draw(s->dtype, (uint64_t)s->heads * 2 * windows * s->q_rows * d);
     for (uint32_t id = RHUMB_VIEW_Q; id <= RHUMB_VIEW_O; id++)
-        gpu_add_tensor(&o->op, (rhumb_view_id)id, s->dtype, 1, s->heads, s->q_rows, d,
+        gpu_add_tensor(&o->op, (rhumb_view_id)id, s->dtype, batch, s->heads, tokens, d,
                        id == RHUMB_VIEW_O ? NULL : data, NULL);
-    if (s->scheme != BENCH_NONE || s->unfused)
+    if (s->unfused)
         gpu_add_tensor(&o->op, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1,
                        (uint64_t)s->heads * s->q_rows * s->q_rows, NULL, NULL);
     /* how many rows the tables have is the plan's to say */
@@ -305,8 +329,8 @@ rhumb_result bench_make_terms(gpu *g, const bench_row *row, bench_work *work)
     result = gpu_query_operation(g, &o->op);
     if (result == RHUMB_OK)
         add_scheme_tensors(o, s, o->op.properties.table_rows, data);
-    work->bytes = 8.0 * s->heads * ((double)s->q_rows + s->q_rows) * d;
-    work->flops = 4.0 * s->heads * d * visible_pairs(s, s->q_rows);
+    work->bytes = 16.0 * windows * s->heads * s->q_rows * d;
+    work->flops = 4.0 * windows * s->heads * d * visible_pairs(s, s->q_rows);
     if (result == RHUMB_OK) {
         result = prepare(g, o, data, work);
     } else {

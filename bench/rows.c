@@ -14,6 +14,9 @@
 #define TERMS(term, ...)                                                                           \
     {.heads = 8, .q_rows = 1024, .head_dim = 64, .scheme = term, __VA_ARGS__}
 
+#define WINDOWS(term)                                                                              \
+    {.heads = 8, .q_rows = 64, .head_dim = 64, .windows = 16, .scheme = term}
+
 /* A copy moves as many bytes as the rotations of its group. */
 #define ROTATE_GROUP(name, type, rows, mib)                                                        \
     {name, "copy", BENCH_BANDWIDTH, bench_make_copy, {.bytes = (mib)*MIB}},                        \
@@ -69,6 +72,9 @@ const bench_row bench_rows[] = {
     {"terms-64-1024", "deberta-c2p", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_C2P, )},
     {"terms-64-1024", "deberta-p2c", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_P2C, )},
     {"terms-64-1024", "deberta", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_C2P_P2C, )},
+    /* a grid of 32 x 32 tokens in windows of 8 x 8, shifted by 4; plain: 16 windows */
+    {"windows-64-64", "none", BENCH_COMPUTE, bench_make_terms, WINDOWS(BENCH_NONE)},
+    {"windows-64-64", "swin", BENCH_OPERATION, bench_make_terms, WINDOWS(BENCH_SWIN)},
     {"terms-causal-64-1024", "none", BENCH_COMPUTE, bench_make_terms, TERMS(BENCH_NONE, .causal = true)},
     {"terms-causal-64-1024", "alibi", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_ALIBI, .causal = true)},
     {"terms-causal-64-1024", "t5", BENCH_OPERATION, bench_make_terms, TERMS(BENCH_T5, .causal = true)},

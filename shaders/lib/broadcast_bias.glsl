@@ -47,11 +47,11 @@ void add_diagonal_bias(int block)
         scalars[m] = scalars[m - 1u];
     scalars[0] = scalar_of(diagonal(block, 0u));
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        [[unroll]] for (uint j = 0u; j < LANES; j++) {
-            float mine = lane <= j ? scalars[r] : scalars[r + 1u];
-            s[r * LANES + j] =
-                fma(gates[r], subgroupShuffle(mine, (j - lane) & 7u), s[r * LANES + j]);
-        }
+        float late = scalars[r];
+        float early = scalars[r + 1u];
+        [[unroll]] for (uint j = 0u; j < LANES; j++)
+            s[r * LANES + j] = fma(gates[r], subgroupShuffle(lane <= j ? late : early,
+                                                             (j - lane) & 7u), s[r * LANES + j]);
     }
 }
 

@@ -172,41 +172,63 @@ void far_query_terms(int delta, out float far[ROWS])
 
 // ---- C
 
-// Rows of C are gathered, one a lane: each is loaded once for all keys of the block.
-void add_key_terms(int block)
+// Rows of C are gathered, one a lane, and keys broadcast: two or three chunks at a time, whose sums
+// fill the registers of the processor.
+void key_chunks(int block, uint m, uint count, out float first[LANES], out float second[LANES],
+                out float third[LANES])
 {
-    float p[(ROWS + 1u) * LANES];
-    uint at[ROWS + 1u];
-    float real[ROWS + 1u];
-    [[unroll]] for (uint m = 0u; m <= ROWS; m++) {
-        int row = key_table_row(diagonal(block, m));
-        real[m] = row == NO_ROW ? 0.0 : constants.scale_log2;
-        at[m] = key_table_at(0u, head, known_row(row));
-        [[unroll]] for (uint j = 0u; j < LANES; j++)
-            p[m * LANES + j] = 0.0;
-    }
+    int row0 = key_table_row(diagonal(block, m));
+    int row1 = key_table_row(diagonal(block, m + 1u));
+    int row2 = key_table_row(diagonal(block, m + 2u));
+    uint at0 = key_table_at(0u, head, known_row(row0));
+    uint at1 = key_table_at(0u, head, known_row(row1));
+    uint at2 = key_table_at(0u, head, known_row(row2));
+    [[unroll]] for (uint j = 0u; j < LANES; j++)
+        first[j] = second[j] = third[j] = 0.0;
     [[unroll]] for (uint d = 0u; d < HEAD_DIM; d += 4u) {
-        vec4 x[ROWS + 1u];
-        [[unroll]] for (uint m = 0u; m <= ROWS; m++)
-            x[m] = key_table_far4(at[m] + d);
+        vec4 x = key_table_far4(at0 + d);
+        vec4 y = key_table_far4(at1 + d);
+        vec4 z = count > 2u ? key_table_far4(at2 + d) : vec4(0.0);
         [[unroll]] for (uint i = 0u; i < 4u; i++) {
             vec4 low = spread_low(k_quads[d / 4u][i]);
             vec4 high = spread_high(k_quads[d / 4u][i]);
-            [[unroll]] for (uint m = 0u; m <= ROWS; m++)
-                [[unroll]] for (uint j = 0u; j < LANES; j++)
-                    p[m * LANES + j] =
-                        fma(x[m][i], j < 4u ? low[j] : high[j - 4u], p[m * LANES + j]);
+            [[unroll]] for (uint j = 0u; j < LANES; j++) {
+                float k = j < 4u ? low[j] : high[j - 4u];
+                first[j] = fma(x[i], k, first[j]);
+                second[j] = fma(y[i], k, second[j]);
+                if (count > 2u)
+                    third[j] = fma(z[i], k, third[j]);
+            }
         }
     }
-    [[unroll]] for (uint m = 0u; m <= ROWS; m++)
-        [[unroll]] for (uint j = 0u; j < LANES; j++)
-            p[m * LANES + j] *= real[m];
     [[unroll]] for (uint j = 0u; j < LANES; j++) {
-        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            float mine = lane <= j ? p[r * LANES + j] : p[(r + 1u) * LANES + j];
-            s[r * LANES + j] += subgroupShuffle(mine, (j - lane) & 7u);
-        }
+        first[j] *= row0 == NO_ROW ? 0.0 : constants.scale_log2;
+        second[j] *= row1 == NO_ROW ? 0.0 : constants.scale_log2;
+        third[j] *= row2 == NO_ROW ? 0.0 : constants.scale_log2;
     }
+}
+
+// Products of this lane's diagonals of two chunks onto the pairs of row r. Elements are read before
+// the choice: a choice of array elements would be control flow, and the arrays memory with masked
+// stores.
+void add_skewed(uint r, float here[LANES], float before[LANES])
+{
+    [[unroll]] for (uint j = 0u; j < LANES; j++) {
+        float late = here[j];
+        float early = before[j];
+        s[r * LANES + j] += subgroupShuffle(lane <= j ? late : early, (j - lane) & 7u);
+    }
+}
+
+void add_key_terms(int block)
+{
+    float c0[LANES], c1[LANES], c2[LANES], c3[LANES], c4[LANES], none[LANES];
+    key_chunks(block, 0u, 3u, c0, c1, c2);
+    add_skewed(0u, c0, c1);
+    add_skewed(1u, c1, c2);
+    key_chunks(block, 3u, 2u, c3, c4, none);
+    add_skewed(2u, c2, c3);
+    add_skewed(3u, c3, c4);
 }
 
 // The product of this lane's key with the row that serves all of the block, to every row.
