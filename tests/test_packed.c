@@ -314,7 +314,6 @@ static void check_sequence(harness *h, packed *p, const packed_shape *s, uint32_
     got = harness_alloc(run->o.bytes, 1);
     memcpy(got, run->o.memory, run->o.bytes);
     gpu_fill_canary(run->o.memory, 0, run->o.bytes);
-    run->op.info.variant = p->op.properties.variant;
     if (p->shapes[i].variant != RHUMB_VARIANT_UNFUSED) { /* whose WORKSPACE follows from these */
         run->op.info.max_q_length = p->op.info.max_q_length;
         run->op.info.max_k_length = p->op.info.max_k_length;

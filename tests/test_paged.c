@@ -262,7 +262,6 @@ static void run_paged(harness *h, const paged_shape *s, size_t row)
         (void)shape_check_attention(h, &s->attention, &run, text);
         memcpy(got, run.o.memory, run.o.bytes);
         gpu_fill_canary(run.o.memory, 0, run.o.bytes);
-        run.op.info.variant = paged.properties.variant;
         if (harness_run(h, &run.op) != RHUMB_OK) {
             harness_fail(h, "%s, contiguous: %s", text, run.op.message);
         } else if (memcmp(got, run.o.memory, run.o.bytes) != 0) {
