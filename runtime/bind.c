@@ -1,4 +1,4 @@
-/* Bindings: validation of views, the descriptor set, the bindings block. */
+/* Bindings: validation of views, descriptor sets, the bindings block. */
 #include "op/op.h"
 
 static const char *name_of(const rhumb_binder *b, uint32_t id)
@@ -252,58 +252,25 @@ rhumb_result rhumb_check_small_views(const rhumb_binder *b, uint32_t batch)
                                                : RHUMB_OK;
 }
 
-/* ---- Slots: one descriptor range for the views of each */
-static rhumb_result fill_slots(rhumb_binder *b, rhumb_bindings *bindings)
+/* ---- The bindings block */
+static void fill_block(const rhumb_binder *b, rhumb_bindings *bindings)
 {
-    const rhumb_context *context = b->plan->context;
-    const rhumb_plan_properties *p = &b->plan->resolved.properties;
-    /* Vector accesses need descriptors that start at 16 bytes. */
-    uint64_t alignment = context->limits.storage_offset_alignment;
-    alignment = alignment < 16 ? 16 : alignment;
-    for (uint32_t s = 0; s < p->slot_count; s++) {
-        uint64_t first = UINT64_MAX, end = 0;
-        VkBuffer buffer = VK_NULL_HANDLE;
-        for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
-            if (!(b->present & BIT(id)) || p->slot[id] != s)
-                continue;
-            const rhumb_placed *v = &b->placed[id];
-            if (buffer && buffer != v->view->buffer)
-                return rhumb_fail(
-                    context, RHUMB_ERROR_ARGUMENT,
-                    "%s: view %s: wanted the VkBuffer of the other views of slot %u, found another "
-                    "one",
-                    b->op, name_of(b, id), s);
-            buffer = v->view->buffer;
-            first = v->first < first ? v->first : first;
-            end = v->end > end ? v->end : end;
+    for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
+        const rhumb_placed *v = &b->placed[id];
+        uint32_t *view = bindings->block.view[id], *place = bindings->block.place[id];
+        if (!(b->present & BIT(id)))
+            continue;
+        uint64_t start = b->slots[b->plan->resolved.properties.slot[id]].offset;
+        for (uint32_t d = 0; d < 3; d++)
+            view[d] = (uint32_t)v->stride[d];
+        if (v->view->address) {
+            place[0] = (uint32_t)(v->view->address + start);
+            place[1] = (uint32_t)((v->view->address + start) >> 32);
         }
-        first = first / alignment * alignment;
-        end = (end + 3) & ~3ull;
-        if (end - first > context->limits.max_storage_range)
-            return rhumb_fail(
-                context, RHUMB_ERROR_LIMIT,
-                "%s: slot %u: its views span %llu bytes from offset %llu, maxStorageBufferRange is "
-                "%llu",
-                b->op, s, (unsigned long long)(end - first), (unsigned long long)first,
-                (unsigned long long)context->limits.max_storage_range);
-        b->slots[s] =
-            (VkDescriptorBufferInfo){.buffer = buffer, .offset = first, .range = end - first};
-        for (uint32_t id = 0; id < RHUMB_VIEW_COUNT; id++) {
-            const rhumb_placed *v = &b->placed[id];
-            if (!(b->present & BIT(id)) || p->slot[id] != s)
-                continue;
-            for (uint32_t d = 0; d < 3; d++)
-                bindings->block.view[id][d] = (uint32_t)v->stride[d];
-            if (v->view->address) {
-                bindings->block.place[id][0] = (uint32_t)(v->view->address + first);
-                bindings->block.place[id][1] = (uint32_t)((v->view->address + first) >> 32);
-            }
-            bindings->block.place[id][2] = (uint32_t)v->view->shape[0];
-            bindings->block.place[id][3] = (uint32_t)v->view->shape[2];
-            bool blocks = rhumb_dtype_elements(v->view->dtype) > 1;
-            bindings->block.view[id][3] =
-                (uint32_t)((v->first - first) / (blocks ? 1 : rhumb_dtype_size(v->view->dtype)));
-        }
+        place[2] = (uint32_t)v->view->shape[0];
+        place[3] = (uint32_t)v->view->shape[2];
+        bool blocks = rhumb_dtype_elements(v->view->dtype) > 1;
+        view[3] = (uint32_t)((v->first - start) / (blocks ? 1 : rhumb_dtype_size(v->view->dtype)));
     }
     /* What ROTATE writes in place */
     const uint32_t in[] = {RHUMB_VIEW_Q, RHUMB_VIEW_K},
@@ -312,7 +279,6 @@ static rhumb_result fill_slots(rhumb_binder *b, rhumb_bindings *bindings)
         if (!(b->present & BIT(out[n])))
             memcpy(bindings->block.view[out[n]], bindings->block.view[in[n]],
                    sizeof bindings->block.view[0]);
-    return RHUMB_OK;
 }
 
 /* Every row of the views that the fast form reads or writes as vectors starts at a multiple of four
@@ -336,16 +302,50 @@ static bool all_addressed(const rhumb_binder *b)
     return true;
 }
 
-static rhumb_result create_set(rhumb_bindings *bindings, const rhumb_binder *b,
-                               const rhumb_bindings_info *info)
+static void write_set(const rhumb_binder *b, const rhumb_bindings_info *info,
+                      const rhumb_span *span)
 {
     rhumb_context *context = b->plan->context;
-    uint32_t slots = b->plan->resolved.properties.slot_count;
-    const VkDescriptorPoolSize sizes[] = {{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, slots},
-                                          {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC, 2}};
+    VkDescriptorBufferInfo slots[RHUMB_MAX_VIEWS];
+    const VkDescriptorBufferInfo constants = {info->constants_buffer, 0,
+                                              sizeof(struct rhumb_constants_block)};
+    const VkDescriptorBufferInfo block = {info->bindings_buffer, 0,
+                                          sizeof(struct rhumb_bindings_block)};
+    const VkWriteDescriptorSet writes[] = {
+        {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+         .dstSet = span->set,
+         .dstBinding = BINDING_MEMORY,
+         .descriptorCount = b->plan->resolved.properties.slot_count,
+         .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+         .pBufferInfo = slots},
+        {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+         .dstSet = span->set,
+         .dstBinding = BINDING_CONSTANTS,
+         .descriptorCount = 1,
+         .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC,
+         .pBufferInfo = &constants},
+        {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+         .dstSet = span->set,
+         .dstBinding = BINDING_BINDINGS,
+         .descriptorCount = 1,
+         .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC,
+         .pBufferInfo = &block},
+    };
+    rhumb_slots_of(b, span, slots);
+    context->vk.UpdateDescriptorSets(context->device, 3, writes, 0, NULL);
+}
+
+static rhumb_result create_sets(rhumb_bindings *bindings, const rhumb_binder *b,
+                                const rhumb_bindings_info *info)
+{
+    rhumb_context *context = b->plan->context;
+    uint32_t count = bindings->span_count;
+    const VkDescriptorPoolSize sizes[] = {
+        {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, count * b->plan->resolved.properties.slot_count},
+        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC, 2 * count}};
     const VkDescriptorPoolCreateInfo pool_info = {
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
-        .maxSets = 1,
+        .maxSets = count,
         .poolSizeCount = 2,
         .pPoolSizes = sizes,
     };
@@ -361,37 +361,15 @@ static rhumb_result create_set(rhumb_bindings *bindings, const rhumb_binder *b,
         .descriptorSetCount = 1,
         .pSetLayouts = &b->plan->set_layout,
     };
-    result = context->vk.AllocateDescriptorSets(context->device, &set_info, &bindings->set);
-    if (result != VK_SUCCESS)
-        return rhumb_fail_vk(context, result, "create_bindings: vkAllocateDescriptorSets");
-    rhumb_set_name(context, VK_OBJECT_TYPE_DESCRIPTOR_SET, (uint64_t)bindings->set, b->plan->name,
-                   "set");
-
-    const VkDescriptorBufferInfo constants = {info->constants_buffer, 0,
-                                              sizeof(struct rhumb_constants_block)};
-    const VkDescriptorBufferInfo block = {info->bindings_buffer, 0,
-                                          sizeof(struct rhumb_bindings_block)};
-    const VkWriteDescriptorSet writes[] = {
-        {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-         .dstSet = bindings->set,
-         .dstBinding = BINDING_MEMORY,
-         .descriptorCount = slots,
-         .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-         .pBufferInfo = b->slots},
-        {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-         .dstSet = bindings->set,
-         .dstBinding = BINDING_CONSTANTS,
-         .descriptorCount = 1,
-         .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC,
-         .pBufferInfo = &constants},
-        {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-         .dstSet = bindings->set,
-         .dstBinding = BINDING_BINDINGS,
-         .descriptorCount = 1,
-         .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC,
-         .pBufferInfo = &block},
-    };
-    context->vk.UpdateDescriptorSets(context->device, 3, writes, 0, NULL);
+    for (uint32_t n = 0; n < count; n++) {
+        rhumb_span *span = &bindings->spans[n];
+        result = context->vk.AllocateDescriptorSets(context->device, &set_info, &span->set);
+        if (result != VK_SUCCESS)
+            return rhumb_fail_vk(context, result, "create_bindings: vkAllocateDescriptorSets");
+        rhumb_set_name(context, VK_OBJECT_TYPE_DESCRIPTOR_SET, (uint64_t)span->set, b->plan->name,
+                       "set");
+        write_set(b, info, span);
+    }
     return RHUMB_OK;
 }
 
@@ -412,10 +390,13 @@ static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
         if (written & BIT(id))
             RHUMB_TRY(check_distinct(b, id));
     RHUMB_TRY(check_pairs(b));
-    RHUMB_TRY(fill_slots(b, bindings));
+    RHUMB_TRY(rhumb_take_slots(b, bindings));
+    fill_block(b, bindings);
     const rhumb_resolved *r = &b->plan->resolved;
     bool aligned = rows_aligned(b, bindings);
-    bool by_address = aligned && r->has_by_address && all_addressed(b);
+    /* Addresses have no ranges, but descriptors are bound all the same. */
+    bool by_address =
+        aligned && r->has_by_address && all_addressed(b) && bindings->span_count == 1;
     bool fast = aligned && r->has_fast && !by_address;
     if (r->address_only && !by_address)
         return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
@@ -441,7 +422,7 @@ static rhumb_result bind(rhumb_binder *b, const rhumb_bindings_info *info,
     if (r->has_second && r->keys[index].kernel != RHUMB_KERNEL_ATTENTION_BROADCAST)
         bindings->second = b->plan->pipelines[RHUMB_SECOND_STAGE]->pipeline;
     bindings->rows_per_group = b->plan->resolved.rows_per_group[index];
-    return create_set(bindings, b, info);
+    return create_sets(bindings, b, info);
 }
 
 rhumb_result rhumb_create_bindings(const rhumb_plan *plan, const rhumb_bindings_info *given,
@@ -479,6 +460,8 @@ void rhumb_destroy_bindings(rhumb_bindings *bindings)
     rhumb_context *context = bindings->plan->context;
     if (bindings->pool)
         context->vk.DestroyDescriptorPool(context->device, bindings->pool, NULL);
+    if (bindings->spans != &bindings->whole)
+        rhumb_release(context, bindings->spans);
     rhumb_release(context, bindings);
 }
 

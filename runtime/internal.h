@@ -432,10 +432,27 @@ typedef struct rhumb_placed {
  * allocation), else by their whole ranges. */
 bool rhumb_views_meet(const rhumb_placed *a, const rhumb_placed *b, bool by_word);
 
+/* Batch entries, and kv heads of each; no entries: all. */
+typedef struct rhumb_box {
+    uint32_t entry, entries;
+    uint32_t head, heads;
+} rhumb_box;
+
+/* span.c. Where views are larger than a descriptor may be: a part of the record's pairs of a batch
+ * entry and a kv head, from where the span before ends. */
+typedef struct rhumb_span {
+    VkDescriptorSet set;
+    uint64_t end; /* number of the first pair that is not in it */
+    rhumb_box box;
+    uint32_t shift[4]; /* push.shift */
+} rhumb_span;
+
 struct rhumb_bindings {
     const rhumb_plan *plan;
     VkDescriptorPool pool;
-    VkDescriptorSet set;
+    rhumb_span whole;  /* where one descriptor set serves all */
+    rhumb_span *spans;
+    uint32_t span_count;
     VkPipeline pipeline;
     VkPipeline second; /* RHUMB_SECOND_STAGE, or VK_NULL_HANDLE */
     uint32_t rows_per_group;

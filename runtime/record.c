@@ -163,24 +163,17 @@ static uint64_t groups_at_once(const rhumb_bindings *bindings, const rhumb_dispa
     return groups > parts ? groups / parts : 1;
 }
 
-void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
-                const rhumb_dispatch *d, VkPipeline pipeline, uint64_t groups,
-                struct rhumb_push *push)
+/* The work groups from `first` to before `end`, at most `most` in a dispatch. A dispatch has no
+ * work groups beside those of the record: whole rows, then the rest. What the parts write is apart,
+ * but ranges of memory do not say so. */
+static void emit_groups(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
+                        uint64_t first, uint64_t end, uint64_t most, struct rhumb_push *push)
 {
     const rhumb_plan *plan = bindings->plan;
     const rhumb_vk *vk = &plan->context->vk;
     const rhumb_limits *l = &plan->context->limits;
-    const uint32_t offsets[2] = {d->constants_offset, d->bindings_offset};
-    uint64_t most = groups_at_once(bindings, d, groups);
-    if (!groups)
-        return;
-    vk->CmdBindPipeline(command_buffer, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-    vk->CmdBindDescriptorSets(command_buffer, VK_PIPELINE_BIND_POINT_COMPUTE, plan->layout, 0, 1,
-                              &bindings->set, 2, offsets);
-    /* A dispatch has no work groups beside those of the record: whole rows, then the rest. What the
-     * parts write is apart, but ranges of memory do not say so. */
-    for (uint64_t first = 0; first < groups;) {
-        uint64_t left = groups - first < most ? groups - first : most;
+    while (first < end) {
+        uint64_t left = end - first < most ? end - first : most;
         uint32_t x = left < l->max_workgroups_x ? (uint32_t)left : l->max_workgroups_x;
         uint64_t rows = left / x;
         uint32_t y = rows < l->max_workgroups_y ? (uint32_t)rows : l->max_workgroups_y;
@@ -191,6 +184,29 @@ void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
                              sizeof *push, push);
         vk->CmdDispatch(command_buffer, x, y, 1);
         first += (uint64_t)x * y;
+    }
+}
+
+void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
+                const rhumb_dispatch *d, VkPipeline pipeline, uint64_t groups,
+                struct rhumb_push *push)
+{
+    const rhumb_plan *plan = bindings->plan;
+    const rhumb_vk *vk = &plan->context->vk;
+    const uint32_t offsets[2] = {d->constants_offset, d->bindings_offset};
+    uint64_t most = groups_at_once(bindings, d, groups);
+    uint64_t pairs = bindings->spans[bindings->span_count - 1].end, first = 0;
+    if (!groups)
+        return;
+    vk->CmdBindPipeline(command_buffer, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    for (uint32_t n = 0; n < bindings->span_count; n++) {
+        const rhumb_span *span = &bindings->spans[n];
+        uint64_t end = pairs ? groups / pairs * span->end : groups;
+        vk->CmdBindDescriptorSets(command_buffer, VK_PIPELINE_BIND_POINT_COMPUTE, plan->layout, 0,
+                                  1, &span->set, 2, offsets);
+        memcpy(push->shift, span->shift, sizeof push->shift);
+        emit_groups(command_buffer, bindings, first, end, most, push);
+        first = end;
     }
 }
 

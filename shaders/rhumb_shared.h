@@ -231,6 +231,8 @@ struct rhumb_push {
     RHUMB_INT kept_keys;
     RHUMB_UINT slices;       /* combine: parts of a row; decode: slices of the keys, 1: not cut */
     RHUMB_UINT slice_keys;   /* decode: keys of a slice */
+    RHUMB_UINT shift[4];     /* of Q, K, V, O: elements from the descriptor that view[id].w counts
+                                from to the one that is bound */
 };
 
 /* What a plan computes; uniform buffer. */

@@ -210,6 +210,31 @@ static void compile_attention(rhumb_context *context, const char *family, uint32
     compile(context, family, what, &info);
 }
 
+/* K and V in blocks of bytes, in pages, and of packed sequences. */
+static void compile_layouts(rhumb_context *context, const char *family, rhumb_variant variant)
+{
+    static const char *const names[] = {"q8_0", "paged", "packed"};
+    const uint32_t views[] = {0, RHUMB_VIEW_BIT(RHUMB_VIEW_BLOCK_TABLE),
+                              RHUMB_VIEW_BIT(RHUMB_VIEW_Q_STARTS) |
+                                  RHUMB_VIEW_BIT(RHUMB_VIEW_K_STARTS)};
+    for (size_t i = 0; i < 3; i++) {
+        rhumb_plan_info info;
+        char what[128];
+        rhumb_init_plan_info(&info, RHUMB_OP_ATTENTION);
+        info.variant = variant;
+        info.heads = 32;
+        info.kv_heads = 8;
+        info.head_dim = 128;
+        info.max_q_length = variant == RHUMB_VARIANT_DECODE ? 1 : 512;
+        info.max_k_length = 4096;
+        info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) |
+                     RHUMB_VIEW_BIT(RHUMB_VIEW_V) | RHUMB_VIEW_BIT(RHUMB_VIEW_O) | views[i];
+        info.dtype[RHUMB_VIEW_K] = info.dtype[RHUMB_VIEW_V] = i == 0 ? RHUMB_Q8_0 : RHUMB_F16;
+        snprintf(what, sizeof what, "attention %s", names[i]);
+        compile(context, family, what, &info);
+    }
+}
+
 /* Views of one dtype, but for the scalar of PROJECT, which is f32. */
 static void compile_table(rhumb_context *context, const char *family, const char *kernel,
                           rhumb_dtype dtype, uint32_t views, rhumb_plan_info *info)
@@ -435,6 +460,7 @@ static void compile_all(rhumb_context *context, const char *family)
         compile_resize(context, family, dtypes[t]);
         compile_project(context, family, dtypes[t]);
         compile_combine(context, family, dtypes[t]);
+        compile_layouts(context, family, (rhumb_variant)(RHUMB_VARIANT_GENERIC + t));
         compile_decode(context, family, 64, RHUMB_TYPE_T5, dtypes[t]);
         compile_decode(context, family, 128, RHUMB_TYPE_ALIBI, dtypes[t]);
         compile_attention(context, family, 40, RHUMB_VARIANT_GENERIC, dtypes[t], t == 0);

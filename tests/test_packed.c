@@ -15,6 +15,7 @@ typedef struct packed_shape {
     uint32_t sequences;
     uint32_t q_rows[MAX_SEQUENCES];
     uint32_t k_rows[MAX_SEQUENCES];
+    bool slopes; /* ALiBi: bits alone are compared */
     uint32_t gap; /* rows and keys before the first sequence, and behind the last */
 } packed_shape;
 
@@ -52,6 +53,8 @@ static const packed_shape generic_table[] = {
     {{GENERIC, .heads = 4, .kv_heads = 2, .head_dim = 8, .causal = true,
       .around = {.lse = true, .sinks = true, .row_scale = true, .softcap = 5.0f}},
      .sequences = 4, .q_rows = {5, 1, 17, 2}, .k_rows = {5, 40, 17, 33}, .gap = 1},
+    {{GENERIC, .heads = 4, .kv_heads = 2, .head_dim = 8, .causal = true},
+     .sequences = 3, .q_rows = {5, 1, 17}, .k_rows = {5, 40, 17}, .slopes = true},
     {{UNFUSED, .heads = 4, .kv_heads = 2, .head_dim = 8, .causal = true,
       .around = {.lse = true, .row_scale = true}},
      .sequences = 4, .q_rows = {5, 1, 17, 2}, .k_rows = {5, 40, 17, 33}, .gap = 1},
@@ -75,6 +78,11 @@ static const packed_shape fast_table[] = {
      .sequences = 4, .q_rows = {40, 1, 77, 33}, .k_rows = {40, 50, 77, 100}},
     {{.heads = 4, .kv_heads = 2, .head_dim = 64, .causal = true},
      .sequences = 3, .q_rows = {1, 1, 1}, .k_rows = {40, 129, 77}},
+    {{.heads = 4, .kv_heads = 2, .head_dim = 64, .causal = true,
+      .around = {.lse = true, .row_scale = true}},
+     .sequences = 3, .q_rows = {40, 1, 33}, .k_rows = {40, 50, 100}},
+    {{.heads = 4, .kv_heads = 2, .head_dim = 64, .causal = true},
+     .sequences = 3, .q_rows = {40, 1, 33}, .k_rows = {40, 50, 100}, .slopes = true},
     /* decode with keys in slices, which some sequences do not reach */
     {{.heads = 4, .kv_heads = 2, .head_dim = 64, .causal = true, .workspace = true},
      .sequences = 4, .q_rows = {1, 2, 1, 1}, .k_rows = {40, 700, 0, 257}},
@@ -85,6 +93,7 @@ typedef struct packed {
     harness_tensor lse, row_scale, workspace;
     attention_run runs[MAX_SEQUENCES];
     attention_shape shapes[MAX_SEQUENCES];
+    rhumb_alibi alibi;
     gpu_operation op;
     uint32_t q_total, k_total;
 } packed;
@@ -134,6 +143,8 @@ static void make_alone(packed *p, const packed_shape *s, uint32_t i)
     p->shapes[i].q_rows = s->q_rows[i] != 0 ? s->q_rows[i] : 1;
     p->shapes[i].k_rows = s->k_rows[i] != 0 ? s->k_rows[i] : 1;
     shape_make_attention(&p->runs[i], &p->shapes[i], 17 + i);
+    rhumb_init_alibi(&p->alibi);
+    p->runs[i].op.info.scheme = s->slopes ? &p->alibi : NULL;
 }
 
 static void add_positions(harness_tensor *all, gpu_operation *op, rhumb_view_id id, uint32_t total)
@@ -310,11 +321,10 @@ static void check_sequence(harness *h, packed *p, const packed_shape *s, uint32_
         }
         return;
     }
-    (void)shape_check_attention(h, &p->shapes[i], run, text);
+    (void)(s->slopes || shape_check_attention(h, &p->shapes[i], run, text));
     got = harness_alloc(run->o.bytes, 1);
     memcpy(got, run->o.memory, run->o.bytes);
     gpu_fill_canary(run->o.memory, 0, run->o.bytes);
-    run->op.info.variant = harness_form_of(&p->op.properties);
     if (p->shapes[i].variant != RHUMB_VARIANT_UNFUSED) { /* whose WORKSPACE follows from these */
         run->op.info.max_q_length = p->op.info.max_q_length;
         run->op.info.max_k_length = p->op.info.max_k_length;

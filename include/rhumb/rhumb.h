@@ -148,7 +148,7 @@ typedef struct rhumb_limits {
     uint32_t subgroup_operations;      /* VkSubgroupFeatureFlags usable in compute; the
                                           clamp is and-ed */
     uint32_t device_address;           /* 1: kernels may read by rhumb_view.address */
-    uint64_t max_storage_range;        /* bytes of one storage descriptor */
+    uint64_t max_storage_range;        /* bytes of one storage descriptor; 65536 or more */
 } rhumb_limits;
 
 static inline void rhumb_init_limits(rhumb_limits *s)
@@ -765,7 +765,7 @@ RHUMB_API rhumb_result rhumb_keys_stale(const rhumb_plan *plan, uint32_t old_len
  * Bindings
  */
 
-/* The buffers of one use of a plan: a descriptor set, and the bindings block. Must outlive the
+/* The buffers of one use of a plan: descriptor sets, and the bindings block. Must outlive the
  * GPU's use of it. Thread-safety: immutable; may be recorded from any number of threads at once. */
 typedef struct rhumb_bindings rhumb_bindings;
 
@@ -787,7 +787,14 @@ static inline void rhumb_init_bindings_info(rhumb_bindings_info *s)
 /* Validates every view against the plan and the limits. Errors: ARGUMENT (a view missing, unknown
  * or twice; shape, stride, offset; beyond its buffer; overlap), LIMIT (range), UNSUPPORTED
  * (alignment, after a failed self-test), VERSION, HOST_MEMORY, DEVICE_MEMORY. On error *bindings is
- * NULL. Views may be longer than the plan's maximum lengths; what a record asks for may not. */
+ * NULL. Views may be longer than the plan's maximum lengths; what a record asks for may not.
+ *
+ * The views of a slot lie within max_storage_range bytes, but for ATTENTION: where Q, K, V or O span
+ * more, there is a descriptor set, and in a record a dispatch, for each run of batch entries that
+ * fits, or of kv heads of one batch entry. That holds for slots with none but these views, for
+ * contiguous views, plans of one stage (not UNFUSED, nor decode in slices) and schemes without
+ * windows; a single batch entry and kv head has to fit. Kernels that read by address are not chosen
+ * then; beside that the bits are those of one descriptor. */
 RHUMB_API rhumb_result rhumb_create_bindings(const rhumb_plan *plan,
                                              const rhumb_bindings_info *info,
                                              rhumb_bindings **bindings);

@@ -114,6 +114,10 @@ rhumb_result rhumb_check_positions(const rhumb_binder *b, uint32_t id, uint32_t 
 /* LENGTHS and STATUS where they are there. */
 rhumb_result rhumb_check_small_views(const rhumb_binder *b, uint32_t batch);
 
+/* span.c: spans of the bindings; b->slots are the ranges of the first. */
+rhumb_result rhumb_take_slots(rhumb_binder *b, rhumb_bindings *bindings);
+void rhumb_slots_of(const rhumb_binder *b, const rhumb_span *span, VkDescriptorBufferInfo *slots);
+
 /* tables.c */
 /* Views of the scheme's terms: rows, heads and channels. */
 rhumb_result rhumb_check_tables(const rhumb_binder *b, const rhumb_bindings *bindings);

@@ -139,6 +139,7 @@ vec4 q8_values(uint scale, uint low, uint high, uint at)
     {                                                                                              \
         uvec4 v = bindings.view[ID];                                                               \
         uint first = name##_dtype == DTYPE_Q8_0 ? 0u : v.w;                                        \
+        first -= ID <= VIEW_O ? push.shift[ID & 3] : 0u;                                           \
         return first + b * v.x + h * v.y + l * v.z;                                                \
     }
 
