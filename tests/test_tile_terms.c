@@ -42,6 +42,10 @@ static const relative_shape sizes[] = {
      .head_dim = 48, .offset_given = true, .q_offset = 13},
     {.family = RELATIVE_DEBERTA, TILE, F16, .heads = 2, .q_rows = 66, .k_rows = 129,
      .head_dim = 64},
+};
+
+/* More shared memory than the smallest device has. */
+static const relative_shape large[] = {
     {.family = RELATIVE_XLNET, TILE, F16, .batch = 2, .heads = 2, .q_rows = 66, .k_rows = 66,
      .head_dim = 80},
 };
@@ -92,6 +96,14 @@ static void run(harness_profile profile)
 Test(tile_terms, every_scheme_equals_the_reference_on_lavapipe)
 {
     run(HARNESS_LAVAPIPE);
+}
+
+Test(tile_terms, a_large_head_with_tables_equals_the_reference_on_lavapipe)
+{
+    harness h;
+    harness_open(&h, HARNESS_LAVAPIPE);
+    SHAPE_RUN_ALL(&h, shape_run_relative, large);
+    harness_close(&h);
 }
 
 Test(tile_terms, every_scheme_equals_the_reference_on_the_smallest_device)
