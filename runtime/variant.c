@@ -350,6 +350,8 @@ static void set_generic(rhumb_resolved *r)
         rhumb_set_common(r, &r->keys[i], RHUMB_KERNEL_ATTENTION_GENERIC,
                          i == RHUMB_FAST_ALIGNMENT);
         r->rows_per_group[i] = GENERIC_ROWS;
+        r->by_head[i] = r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_SEGMENT | TERM_CONTENT_BIAS |
+                                         TERM_VALUE | TERM_WINDOW);
     }
     rhumb_plan_properties *p = &r->properties;
     p->variant = RHUMB_VARIANT_GENERIC;

@@ -8,7 +8,8 @@
 //
 //   Q [B, H, Lq, D], K [B, Hkv, Lk, D], V [B, Hkv, Lk, DV], O [B, H, Lq, DV]; D and DV at run time.
 //
-// A work group owns GENERIC_ROWS rows (components of a vec4) and walks blocks of GENERIC_KEYS keys:
+// A work group owns GENERIC_ROWS rows (components of a vec4), of one head where vectors of the head
+// meet them, else of all heads that share K and V, and walks blocks of GENERIC_KEYS keys:
 //   scores   PARTS lanes share one key, each takes every fourth run of four channels
 //   softmax  one lane a key
 //   values   one lane a channel, up to CHANNELS of them
@@ -48,6 +49,13 @@ shared uvec4 value_table_first[GENERIC_KEYS]; // of V, for each row
 
 Reach row_reach[4];
 
+// runtime/variant.c says the same.
+bool by_head()
+{
+    return has_term(TERM_QUERY | TERM_KEY | TERM_SEGMENT | TERM_CONTENT_BIAS | TERM_VALUE |
+                    TERM_WINDOW);
+}
+
 // Logits of key j times log2(e), LOWEST where it is hidden; the parts' sums are there.
 vec4 masked_scores(uint j, uint key, Pair p[4])
 {
@@ -71,7 +79,7 @@ vec4 masked_scores(uint j, uint key, Pair p[4])
         if (has_view(VIEW_MASK) && visible)
             visible = !mask_hides(entry.b, row_h[r], row_a[r], j, added);
         if (has_term(TERM_WINDOW))
-            added += window_mask(entry.window, row_a[r], j);
+            added += window_mask(entry.window, row_place[r], window_place(j));
         s[r] = visible ? s[r] + LOG2_E * added : LOWEST;
     }
     return s;
@@ -108,39 +116,39 @@ vec4 add_values(vec4 acc, uint count, uint d)
     return acc;
 }
 
-// Row r of a slice to WORKSPACE.
-void store_slice(uint lane, uint r, uint slice, float top, float sum)
+// Channels of row r of a slice to WORKSPACE, from element `at` on.
+void store_slice(uint lane, uint r, uint at)
 {
-    uint at = slice_at(workspace_at(0u, 0u, 0u), entry.b, row_h[r], row_a[r], slice);
     for (uint d = lane; d < constants.value_dim; d += GENERIC_INVOCATIONS)
         workspace_store4(at + d, vec4(rows[d][r], 0.0, 0.0, 0.0), 1u);
-    if (lane == 0u)
-        workspace_store4(at + constants.value_dim, vec4(top, sum, 0.0, 0.0), 2u);
 }
 
 void main()
 {
     uint lane = gl_LocalInvocationID.x;
     uint slice = group_id() % push.slices;
-    Tile tile = tile_of(group_id() / push.slices, GENERIC_ROWS);
-    entry = entry_of(tile.b);
-    len = entry_lengths(entry, lowest_offset(PAIRING),
-                        tile.first == 0u && tile.kv_head == 0u && slice == 0u, lane,
-                        GENERIC_INVOCATIONS);
-    uint row_count = uint(len.q) * heads_per_kv_head();
+    uint id = group_id() / push.slices;
+    uint shared_rows = by_head() ? 1u : heads_per_kv_head(); // rows of the same index
+    uint heads = constants.heads / shared_rows;
+    uint first = id % push.tiles * GENERIC_ROWS;
+    uint head = id / push.tiles % heads * shared_rows;
+    entry = entry_of(id / push.tiles / heads);
+    len = entry_lengths(entry, lowest_offset(PAIRING), first == 0u && head == 0u && slice == 0u,
+                        lane, GENERIC_INVOCATIONS);
+    uint row_count = uint(len.q) * shared_rows;
     [[unroll]] for (uint r = 0u; r < 4u; r++) {
-        uint t = tile.first + r;
+        uint t = first + r;
         row_exists[r] = t < row_count;
-        row_a[r] = row_exists[r] ? row_index(t) : 0u;
-        row_h[r] = row_head(tile, t);
+        row_a[r] = row_exists[r] ? t / shared_rows : 0u;
+        row_h[r] = head + t % shared_rows;
         row_reach[r] = row_reach_of(entry.b, row_a[r], len);
     }
     load_rows(lane, TERMS == 0u ? constants.scale_log2 : 1.0);
 
     KeyRange range = KeyRange(0, 0, 0);
-    if (tile.first < row_count)
-        range = key_range(row_index(tile.first),
-                          row_index(min(tile.first + GENERIC_ROWS, row_count) - 1u), len);
+    if (first < row_count)
+        range = key_range(first / shared_rows,
+                          (min(first + GENERIC_ROWS, row_count) - 1u) / shared_rows, len);
     range = cut_range(range, slice);
     uint key = lane % GENERIC_KEYS;
     uint part = lane / GENERIC_KEYS;
@@ -197,12 +205,11 @@ void main()
     bool whole = push.slices == 1u;
     vec4 factor = vec4(1.0);
     [[unroll]] for (uint r = 0u; r < 4u; r++) {
-        uvec2 place = query_token(entry, row_a[r]);
-        row_exists[r] = row_exists[r] && place.y != NO_PIXEL;
+        row_exists[r] = row_exists[r] && row_token[r].y != NO_PIXEL;
         if (whole)
             factor[r] = row_factor(row_h[r], row_max[r], row_sum[r]);
         if (whole && has_view(VIEW_LSE) && row_exists[r] && lane == 0u)
-            store_lse(place.x, row_h[r], place.y, row_max[r], row_sum[r]);
+            store_lse(row_token[r].x, row_h[r], row_token[r].y, row_max[r], row_sum[r]);
     }
     [[unroll]] for (uint i = 0u; i < CHANNELS; i++) {
         uint d = lane + i * GENERIC_INVOCATIONS;
@@ -210,13 +217,25 @@ void main()
             rows[d] = acc[i] * factor;
     }
     barrier();
-    for (uint r = 0u; r < 4u; r++) {
-        if (row_exists[r] && whole) {
-            uvec2 place = query_token(entry, row_a[r]);
-            store_row(lane, r, o_at(place.x, row_head(tile, tile.first + r), place.y),
-                      constants.value_dim);
-        } else if (row_exists[r]) {
-            store_slice(lane, r, slice, row_max[r], row_sum[r]);
-        }
+    // A loop: what it has is long.
+    [[dont_unroll]] for (uint r = 0u; r < 4u; r++) {
+        uint t = first + r;
+        uint a = t / shared_rows;
+        uvec2 place = query_token(entry, t < row_count ? a : 0u);
+        if (t >= row_count || place.y == NO_PIXEL)
+            continue;
+        uint h = head + t % shared_rows;
+        if (whole)
+            store_row(lane, r, o_at(place.x, h, place.y), constants.value_dim);
+        else
+            store_slice(lane, r, slice_at(workspace_at(0u, 0u, 0u), entry.b, h, a, slice));
     }
+    // {m, s} of the rows of a slice
+    if (!whole && lane == 0u)
+        [[unroll]] for (uint r = 0u; r < 4u; r++)
+            if (row_exists[r])
+                workspace_store4(slice_at(workspace_at(0u, 0u, 0u), entry.b, row_h[r], row_a[r],
+                                          slice) +
+                                     constants.value_dim,
+                                 vec4(row_max[r], row_sum[r], 0.0, 0.0), 2u);
 }

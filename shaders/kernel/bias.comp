@@ -41,7 +41,7 @@ Keys keys_of(uint b, uint a, uint first, Lengths n)
         keys.mask[i] = 0.0;
         if (has_term(TERM_WINDOW)) {
             keys.row[i] = window_row(a, j);
-            keys.mask[i] = window_mask(b, a, j);
+            keys.mask[i] = window_mask(b, window_place(a), window_place(j));
             keys.delta[i] = 0;
             keys.position[i] = 0;
         } else {

@@ -54,7 +54,7 @@ float masked_logit(uint j)
     if (has_view(VIEW_MASK) && visible)
         visible = !mask_hides(entry.b, head, row, j, added);
     if (has_term(TERM_WINDOW))
-        added += window_mask(entry.window, row, j);
+        added += window_mask(entry.window, window_place(row), window_place(j));
     return visible ? LOG2_E * (workspace_load(logits_at + j) + added) : LOWEST;
 }
 

@@ -112,7 +112,7 @@ void start_window()
     uvec2 shift = uvec2(constants.shift_height, constants.shift_width);
     uvec2 padded = uvec2(constants.padded_height, constants.padded_width);
     uint place = constants.class_tokens;
-    window_origin = has_grid() ? window_space(entry.window, place) : uvec2(0u);
+    window_origin = has_grid() ? window_space(entry.window, uvec2(0u)) : uvec2(0u);
     parted = has_grid() && any(greaterThan(shift, uvec2(0u))) &&
              any(greaterThanEqual(window_origin + window_size(), padded));
     place_step = uvec2(LANES / constants.window_width, LANES % constants.window_width);
@@ -126,7 +126,7 @@ void start_window()
         is_class[r] = t < place;
         key_factor[r] = is_class[r] ? 0u : 0xffffffffu;
         query_number[r] = table_at(0u, 0u, uint(window_row(t, place))) + head;
-        query_region[r] = parted ? region_number(window_region(entry.window, t)) : 0u;
+        query_region[r] = parted ? region_number(window_region(entry.window, window_place(t))) : 0u;
     }
 }
 

@@ -33,8 +33,10 @@ RHUMB_READ_VIEW(head_scale, VIEW_HEAD_SCALE)
 Entry entry;
 Lengths len;
 uvec4 row_a;       // index of each of the four rows
-uvec4 row_h;       // and its head; they share K and V
+uvec4 row_h;       // and its head; they share K and V. One head with terms of vectors
 bvec4 row_exists;
+uvec2 row_token[4]; // query_token of each
+uvec2 row_place[4]; // window_place of each
 vec4 q_squares;    // cosine attention: sums of squares of the rows
 
 // Rows of Q times `factor` into rows[], rotated where the plan says so; zeros for rows that do not
@@ -47,6 +49,9 @@ void load_rows(uint lane, float factor)
     vec4 scale = vec4(factor);
     [[unroll]] for (uint r = 0u; r < 4u; r++) {
         uvec2 place = query_token(entry, row_a[r]);
+        row_token[r] = place;
+        if (has_term(TERM_WINDOW))
+            row_place[r] = window_place(row_a[r]);
         loaded[r] = row_exists[r] && place.y != NO_PIXEL;
         at[r] = q_at(place.x, row_h[r], loaded[r] ? place.y : 0u);
         if (has_view(VIEW_ROW_SCALE) && !has_term(TERM_ROW_SCALE) && loaded[r])
@@ -96,7 +101,7 @@ Pair pair_of(uint j, uint r)
 {
     Pair p = Pair(0, NO_ROW, NO_ELEMENT, NO_ELEMENT, 0u);
     if (has_term(TERM_WINDOW)) {
-        p.row = window_row(row_a[r], j);
+        p.row = window_row_from(row_a[r], row_place[r], j);
         return p;
     }
     if (TERMS == 0u)
@@ -120,10 +125,8 @@ Pair pair_of(uint j, uint r)
 float bias_of(uint j, uint r, Pair p)
 {
     float gate = 1.0;
-    if (has_term(TERM_ROW_SCALE)) {
-        uvec2 place = query_token(entry, row_a[r]);
-        gate = row_scale_load(row_scale_at(0u, place.x, row_h[r]) + place.y);
-    }
+    if (has_term(TERM_ROW_SCALE))
+        gate = row_scale_load(row_scale_at(0u, row_token[r].x, row_h[r]) + row_token[r].y);
     return scalar_bias(row_h[r], p.row, gate, p.delta, int(j), position_k(entry.b, j), len.k);
 }
 
@@ -150,24 +153,24 @@ Sums sum_channels(uint j, Pair p[4], uint first, uint stride)
         if (!has_term(TERM_CONTENT_BIAS | TERM_QUERY | TERM_KEY | TERM_SEGMENT))
             continue;
         mat4 y = transpose(mat4(rows[d], rows[d + 1u], rows[d + 2u], rows[d + 3u]));
+        vec4 u = vec4(0.0), w = vec4(0.0), z = vec4(0.0);
+        if (has_term(TERM_CONTENT_BIAS))
+            u = content_bias_channels(content_bias_at(0u, 0u, row_h.x) + d, n);
+        if (has_term(TERM_POSITION_BIAS))
+            w = position_bias_channels(position_bias_at(0u, 0u, row_h.x) + d, n);
+        else if (has_flag(TERM_FLAG_FOLDED))
+            w = u;
+        if (has_term(TERM_SEGMENT))
+            z = segment_bias_channels(segment_bias_at(0u, 0u, row_h.x) + d, n);
+        if (has_term(TERM_CONTENT_BIAS))
+            sums.products += dot(u, x);
         [[unroll]] for (uint r = 0u; r < 4u; r++) {
-            vec4 u = vec4(0.0);
-            if (has_term(TERM_CONTENT_BIAS)) {
-                u = content_bias_channels(content_bias_at(0u, 0u, row_h[r]) + d, n);
-                sums.products[r] += dot(u, x);
-            }
-            if (has_term(TERM_QUERY) && p[r].query_table != NO_ELEMENT) {
-                vec4 w = has_flag(TERM_FLAG_FOLDED) ? u : vec4(0.0);
-                if (has_term(TERM_POSITION_BIAS))
-                    w = position_bias_channels(position_bias_at(0u, 0u, row_h[r]) + d, n);
+            if (has_term(TERM_QUERY) && p[r].query_table != NO_ELEMENT)
                 sums.products[r] += dot(y[r] + w, query_table_channels(p[r].query_table + d, n));
-            }
             if (has_term(TERM_KEY) && p[r].key_table != NO_ELEMENT)
                 sums.products[r] += dot(x, key_table_channels(p[r].key_table + d, n));
-            if (has_term(TERM_SEGMENT)) {
-                vec4 z = segment_bias_channels(segment_bias_at(0u, 0u, row_h[r]) + d, n);
+            if (has_term(TERM_SEGMENT))
                 sums.products[r] += dot(y[r] + z, segment_table_channels(p[r].segment + d, n));
-            }
         }
     }
     return sums;

@@ -22,11 +22,6 @@ Tile tile_of(uint id, uint rows_per_group)
                 (id % push.tiles) * rows_per_group);
 }
 
-Tile tile_of_group(uint rows_per_group)
-{
-    return tile_of(group_id(), rows_per_group);
-}
-
 // A q_offset that is a position, for the rotation of Q, is not negative.
 int lowest_offset(uint pairing)
 {

@@ -32,7 +32,7 @@ void find_tile(uint id)
         tile = Tile(rest / constants.heads, head / heads_per_kv_head(),
                     group_id() % push.tiles * ROWS);
     } else {
-        tile = tile_of_group(ROWS);
+        tile = tile_of(group_id(), ROWS);
         head = tile.kv_head;
     }
     len = place_entry(tile.b, lowest_offset(PAIRING), tile.first == 0u && head == 0u, id,

@@ -43,10 +43,10 @@ uvec2 window_place(uint t)
     return uvec2(i / constants.window_width, i % constants.window_width);
 }
 
-uvec2 window_space(uint window, uint t)
+uvec2 window_space(uint window, uvec2 place)
 {
     uint columns = window_counts().y;
-    return uvec2(window / columns, window % columns) * window_size() + window_place(t);
+    return uvec2(window / columns, window % columns) * window_size() + place;
 }
 
 // Row of Q, K, V and O of token t; NO_PIXEL for padding.
@@ -56,14 +56,14 @@ uint window_pixel(uint window, uint t)
         return t;
     uvec2 modulus = uvec2(constants.modulus_height, constants.modulus_width);
     uvec2 grid = uvec2(constants.grid_height, constants.grid_width);
-    uvec2 u = window_space(window, t);
+    uvec2 u = window_space(window, window_place(t));
     uvec2 p = (u + uvec2(constants.shift_height, constants.shift_width)) % modulus;
     bool real = all(lessThan(u, modulus)) && all(lessThan(p, grid));
     return real ? p.x * constants.grid_width + p.y : NO_PIXEL;
 }
 
-// Row of TABLE for a query token and a key token of one window.
-int window_row(uint t_q, uint t_k)
+// Row of TABLE for a query token, whose place is place_q, and a key token of one window.
+int window_row_from(uint t_q, uvec2 place_q, uint t_k)
 {
     uvec2 size = window_size();
     uint offsets = (2u * size.x - 1u) * (2u * size.y - 1u);
@@ -71,24 +71,30 @@ int window_row(uint t_q, uint t_k)
     bool class_k = t_k < constants.class_tokens;
     if (class_q || class_k)
         return int(offsets + (class_q ? (class_k ? 2u : 0u) : 1u));
-    uvec2 d = window_place(t_q) + size - 1u - window_place(t_k);
+    uvec2 d = place_q + size - 1u - window_place(t_k);
     return int(d.x * (2u * size.y - 1u) + d.y);
 }
 
+int window_row(uint t_q, uint t_k)
+{
+    return window_row_from(t_q, window_place(t_q), t_k);
+}
+
 // Which of the parts that a cyclic shift brings together, by axis.
-uvec2 window_region(uint window, uint t)
+uvec2 window_region(uint window, uvec2 place)
 {
     uvec2 padded = uvec2(constants.padded_height, constants.padded_width);
     uvec2 shift = uvec2(constants.shift_height, constants.shift_width);
-    uvec2 u = window_space(window, t);
+    uvec2 u = window_space(window, place);
     uvec2 region = uvec2(greaterThanEqual(u, padded - window_size())) +
                    uvec2(greaterThanEqual(u, padded - shift));
     return region * uvec2(greaterThan(shift, uvec2(0u)));
 }
 
-// What is added to the logit of two tokens for their regions.
-float window_mask(uint window, uint t_q, uint t_k)
+// What is added to the logit of two tokens for their regions, by their places.
+float window_mask(uint window, uvec2 place_q, uvec2 place_k)
 {
-    bool apart = has_grid() && any(notEqual(window_region(window, t_q), window_region(window, t_k)));
+    bool apart = has_grid() && any(notEqual(window_region(window, place_q),
+                                            window_region(window, place_k)));
     return apart ? constants.mask_value : 0.0;
 }
