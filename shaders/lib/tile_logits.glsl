@@ -62,20 +62,9 @@ struct RowTerms {
     uvec4 segment;
 };
 
-RowTerms load_row_terms(uint group, uint lane)
+// Products of the rows with both rows of G.
+void add_segment_products(uint group, uint lane, inout RowTerms t)
 {
-    RowTerms t = RowTerms(vec4(1.0), vec4(0.0), vec4(0.0), uvec4(0u));
-    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
-        uint a = lane_query_row(group, r);
-        if (has_term(TERM_ROW_SCALE)) {
-            uvec2 place = query_place(tile.b, a);
-            t.gate[r] = row_scale_load(row_scale_at(0u, place.x, head) + place.y);
-        }
-        if (has_term(TERM_SEGMENT))
-            t.segment[r] = segments_q_word(segments_q_at(0u, 0u, tile.b) + a);
-    }
-    if (!has_term(TERM_SEGMENT))
-        return t;
     uint z = segment_bias_at(0u, 0u, head);
     uint g = segment_table_at(0u, head, 0u);
     uint other = segment_table_at(0u, head, 1u);
@@ -93,6 +82,22 @@ RowTerms load_row_terms(uint group, uint lane)
     barrier();
     t.other_segment = sum_over_lanes(group, lane, t.other_segment);
     barrier();
+}
+
+RowTerms load_row_terms(uint group, uint lane)
+{
+    RowTerms t = RowTerms(vec4(1.0), vec4(0.0), vec4(0.0), uvec4(0u));
+    [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+        uint a = lane_query_row(group, r);
+        if (has_term(TERM_ROW_SCALE)) {
+            uvec2 place = query_place(tile.b, a);
+            t.gate[r] = row_scale_load(row_scale_at(0u, place.x, head) + place.y);
+        }
+        if (has_term(TERM_SEGMENT))
+            t.segment[r] = segments_q_word(segments_q_at(0u, 0u, tile.b) + a);
+    }
+    if (has_term(TERM_SEGMENT))
+        add_segment_products(group, lane, t);
     return t;
 }
 
