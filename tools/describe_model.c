@@ -123,12 +123,8 @@ const char *describe_beyond(const rhumb_layer_kind *kind, rhumb_op op)
         return NULL;
     if (kind->scheme != NULL)
         return "relative positions in their logits";
-    if (isfinite(kind->softcap))
-        return "a softcap of their logits";
     if (kind->sinks)
         return "attention sinks";
-    if (kind->chunk != RHUMB_NO_WINDOW)
-        return "attention in chunks";
     if (kind->temperature != 0.0)
         return "a temperature of their queries that grows with the position";
     return NULL;

@@ -22,7 +22,8 @@ static const char usage[] =
     "  --params   a JSON object: parameters of the scheme by the names of rhumb_schemes.h or of\n"
     "             tests/goldens/PARAMS.md, enum values in lower case; and of the plan: heads,\n"
     "             kv_heads, head_dim, value_dim, q_len, k_len, batch (what the tensors do not say),\n"
-    "             scale, causal, q_offset, window_left, window_right, mask_order, variant;\n"
+    "             scale, causal, q_offset, window_left, window_right, mask_order, variant,\n"
+    "             chunk, kept_keys, softcap, bias_after_softcap;\n"
     "             rotate: inverse, purpose, append, append_position, capacity, norm_epsilon,\n"
     "             gain_offset, old_length, new_length; project: weight_layout\n"
     "  --op       attention (the default), rotate; with --scheme also encode, resize, bias, scores\n"
@@ -322,6 +323,8 @@ static int run_layer(const arguments *a, run_request *request)
         plan->scale = kind->scale;
         plan->window_left = kind->window_left;
         plan->window_right = kind->window_right;
+        plan->chunk = kind->chunk;
+        plan->softcap = kind->softcap;
     }
     return run_on_device(a, request);
 }

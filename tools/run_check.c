@@ -39,7 +39,8 @@ static void keep_worst(run_step *step, const verify_result *v)
 static const char *beyond(const run_request *request, const run_tensors *t)
 {
     static const rhumb_view_id unknown[] = {RHUMB_VIEW_LENGTHS, RHUMB_VIEW_MASK, RHUMB_VIEW_Q_GAIN,
-                                            RHUMB_VIEW_K_GAIN, RHUMB_VIEW_FREQUENCIES};
+                                            RHUMB_VIEW_K_GAIN, RHUMB_VIEW_FREQUENCIES,
+                                            RHUMB_VIEW_SINKS, RHUMB_VIEW_ROW_SCALE};
     const run_plan *p = &request->settings.plan;
 
     if (request->op != RHUMB_OP_ROTATE && request->op != RHUMB_OP_ATTENTION)
@@ -50,7 +51,7 @@ static const char *beyond(const run_request *request, const run_tensors *t)
         return "caches";
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         if (t->view[unknown[i]].present)
-            return "lengths, mask, gains or frequencies from a tensor";
+            return "lengths, mask, gains, frequencies, sinks or row scales from a tensor";
     return NULL;
 }
 
@@ -195,6 +196,10 @@ static void describe(const run_request *request, const run_tensors *t, ref_atten
     r->causal = (int)p->causal;
     r->window_left = p->window_left;
     r->window_right = p->window_right;
+    r->chunk = p->chunk;
+    r->kept_keys = p->kept_keys;
+    r->softcap = p->softcap;
+    r->bias_after_softcap = (int)p->bias_after_softcap;
     r->q_offset = p->q_offset != RHUMB_UNSET ? p->q_offset : REF_UNSET;
     r->order =
         p->mask_order == RHUMB_MASK_ORDER_POSITION ||

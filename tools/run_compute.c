@@ -96,6 +96,10 @@ static void set_dispatch(const run_request *request, gpu_operation *op)
     op->dispatch.inverse = p->inverse;
     op->dispatch.window_left = p->window_left;
     op->dispatch.window_right = p->window_right;
+    op->dispatch.chunk = p->chunk;
+    op->dispatch.kept_keys = p->kept_keys;
+    op->dispatch.softcap = (float)p->softcap;
+    op->dispatch.bias_after_softcap = p->bias_after_softcap;
     op->dispatch.append_position = p->append_position;
 }
 

@@ -18,6 +18,8 @@ void run_plan_init(run_plan *plan)
     plan->q_offset = dispatch.q_offset;
     plan->window_left = dispatch.window_left;
     plan->window_right = dispatch.window_right;
+    plan->chunk = dispatch.chunk;
+    plan->softcap = (double)dispatch.softcap;
     plan->append_position = dispatch.append_position;
 }
 
@@ -53,6 +55,10 @@ static const scheme_field *fields_of(size_t *count)
         FIELD(I32, q_offset),
         FIELD(I32, window_left),
         FIELD(I32, window_right),
+        FIELD(I32, chunk),
+        FIELD(I32, kept_keys),
+        FIELD(F64, softcap),
+        FIELD(U32, bias_after_softcap),
         FIELD(I32, append_position),
         FIELD(U32, old_length),
         FIELD(U32, new_length),

@@ -29,6 +29,10 @@ typedef struct run_plan {
     int32_t q_offset; /* RHUMB_UNSET */
     int32_t window_left;
     int32_t window_right;
+    int32_t chunk;
+    int32_t kept_keys;
+    uint32_t bias_after_softcap;
+    double softcap;
     int32_t append_position;
     uint32_t old_length; /* of rhumb_write_constants */
     uint32_t new_length; /* 0: the largest position + 1 */

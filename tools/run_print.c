@@ -4,6 +4,7 @@
 #include "command_line.h"
 #include "json_out.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static void print_step(const char *name, const run_step *step)
@@ -48,6 +49,10 @@ static void print_layer(const run_request *request, const run_tensors *t)
                !causal && kind->causal ? " (the model is: --causal)" : "");
     if (request->op == RHUMB_OP_ATTENTION && kind->window_left != RHUMB_NO_WINDOW)
         printf(", window %d", kind->window_left);
+    if (request->op == RHUMB_OP_ATTENTION && kind->chunk != RHUMB_NO_WINDOW)
+        printf(", chunks of %d", kind->chunk);
+    if (request->op == RHUMB_OP_ATTENTION && isfinite(kind->softcap))
+        printf(", softcap %g", kind->softcap);
     putchar('\n');
 }
 

@@ -82,6 +82,7 @@ static const view_name names[] = {
     {"segments_k", RHUMB_VIEW_SEGMENTS_K, LOGITS, NULL, PLAIN},
     {"seg_k", RHUMB_VIEW_SEGMENTS_K, LOGITS, NULL, PLAIN},
     {"row_scale", RHUMB_VIEW_ROW_SCALE, LOGITS, NULL, PLAIN},
+    {"sinks", RHUMB_VIEW_SINKS, OP(ATTENTION), NULL, PLAIN},
     {"head_scale", RHUMB_VIEW_HEAD_SCALE, LOGITS, NULL, PLAIN},
     {"logit_scale", RHUMB_VIEW_HEAD_SCALE, LOGITS, NULL, PLAIN},
     {"weight", RHUMB_VIEW_WEIGHT, OP(PROJECT), "swin_v2", PLAIN},

@@ -1051,19 +1051,17 @@ typedef struct rhumb_layer_kind {
     int32_t window_left;  /* as in rhumb_dispatch */
     int32_t window_right;
     double scale;         /* softmax scale */
-    double softcap;       /* logits become softcap * tanh(logit / softcap); default INFINITY: none.
-                             No operation here applies one: refuse a kind that has it */
+    double softcap;       /* as in rhumb_dispatch; default INFINITY: none */
     uint32_t value_dim;   /* channels of V; default RHUMB_SAME: as head_dim */
-    uint32_t sinks;       /* 1: the softmax has one more logit, learned per head (gpt-oss); default
-                             0. As softcap: no operation here has it */
-    int32_t chunk;        /* a query sees keys of its own block of `chunk` positions only (Llama 4);
-                             default RHUMB_NO_WINDOW: all. As softcap */
+    uint32_t sinks;       /* 1: the softmax has one more logit, learned per head (gpt-oss): the view
+                             SINKS; default 0 */
+    int32_t chunk;        /* as in rhumb_dispatch (Llama 4); default RHUMB_NO_WINDOW: all */
     uint32_t layer_count; /* layers that `layers` speaks of: those of the model, RHUMB_MAX_LAYERS
                              where a rule is known but not their number, 0 (default) where the
                              configuration does not say which layers are of this kind */
     double temperature;   /* a query at position p is multiplied by 1 + temperature *
-                             ln(1 + floor((p + 1) / temperature_length)) (Llama 4); default 0:
-                             not. As softcap */
+                             ln(1 + floor((p + 1) / temperature_length)) (Llama 4): ROW_SCALE, which
+                             the host computes; default 0: not */
     double temperature_length;
     uint32_t layers[RHUMB_MAX_LAYERS / 32]; /* bit i % 32 of element i / 32: layer i (from 0) is of
                                                this kind */

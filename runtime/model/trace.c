@@ -135,19 +135,19 @@ static void tell_layers(const rhumb_keys_info *info, const rhumb_model_values *r
          r->layer_count > 0 ? r->layers_source : "layer_types: missing");
 }
 
-/* What attention here does not do. */
-static void tell_limits(const rhumb_keys_info *info, const rhumb_model_values *r,
+/* What a record of ATTENTION has to be told beside scheme and window. */
+static void tell_around(const rhumb_keys_info *info, const rhumb_model_values *r,
                         const rhumb_kind_values *kind)
 {
     if (r->family->sinks)
         tell(info, kind->name, "warning", "sinks",
-             "the softmax has one learned logit more per head; attention here does not do that");
+             "the softmax has one learned logit more per head: RHUMB_VIEW_SINKS");
     if (kind->sliding && r->family->window_rule == RHUMB_WINDOW_CHUNKS)
         tell(info, kind->name, "warning", "attention_chunk_size",
-             "queries see their own block of keys only; attention here does not do that");
+             "queries see their own block of keys only: rhumb_dispatch.chunk");
     if (!kind->turns && r->temperature.value != 0.0)
         tell(info, kind->name, "warning", "attn_temperature_tuning",
-             "queries grow with the position; attention here does not do that");
+             "queries grow with the position: RHUMB_VIEW_ROW_SCALE");
 }
 
 static void tell_kind(const rhumb_keys_info *info, const rhumb_model_values *r,
@@ -173,7 +173,7 @@ static void tell_kind(const rhumb_keys_info *info, const rhumb_model_values *r,
         tell_number(info, name, "attn_scale", &r->temperature);
         tell_number(info, name, "floor_scale", &r->temperature_length);
     }
-    tell_limits(info, r, kind);
+    tell_around(info, r, kind);
 }
 
 static void tell_vision(const rhumb_keys_info *info, const rhumb_model_values *r)
