@@ -311,6 +311,11 @@ uint64_t rhumb_saturated_product(uint64_t a, uint64_t b)
     return a && b > UINT64_MAX / a ? UINT64_MAX : a * b;
 }
 
+uint64_t rhumb_saturated_sum(uint64_t a, uint64_t b)
+{
+    return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
 /* ---- Plan */
 static rhumb_result resolve(const rhumb_context *context, const rhumb_plan_info *given,
                             uint32_t avoid, rhumb_resolved *r)

@@ -298,11 +298,11 @@ static void compile_project(rhumb_context *context, const char *family, rhumb_dt
 }
 
 /* The views of one of four schemes that between them have every term. */
-static const struct unfused_row {
+static const struct scheme_row {
     const char *name;
     uint32_t type;
     uint32_t views;
-} unfused_rows[] = {
+} scheme_rows[] = {
     {"plain", 0, RHUMB_VIEW_BIT(RHUMB_VIEW_MASK)},
     {"shaw", RHUMB_TYPE_SHAW,
      RHUMB_VIEW_BIT(RHUMB_VIEW_QUERY_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_KEY_TABLE) |
@@ -319,7 +319,7 @@ static const struct unfused_row {
      RHUMB_VIEW_BIT(RHUMB_VIEW_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_HEAD_SCALE)},
 };
 
-static const void *unfused_scheme(uint32_t type)
+static const void *scheme_of(uint32_t type)
 {
     static rhumb_shaw shaw;
     static rhumb_t5 t5;
@@ -344,14 +344,14 @@ static const void *unfused_scheme(uint32_t type)
     }
 }
 
-/* SCORES where `scores`, else ATTENTION with both its stages. */
-static void compile_unfused(rhumb_context *context, const char *family,
-                            const struct unfused_row *row, bool scores, rhumb_dtype dtype)
+/* SCORES where `scores`, else ATTENTION in the form that is chosen, and unfused with both stages. */
+static void compile_scheme(rhumb_context *context, const char *family,
+                           const struct scheme_row *row, bool scores, rhumb_dtype dtype)
 {
     rhumb_plan_info info;
     char what[128];
     rhumb_init_plan_info(&info, scores ? RHUMB_OP_SCORES : RHUMB_OP_ATTENTION);
-    info.scheme = unfused_scheme(row->type);
+    info.scheme = scheme_of(row->type);
     info.heads = 12;
     info.head_dim = 64;
     info.max_q_length = 56 * 56;
@@ -361,21 +361,27 @@ static void compile_unfused(rhumb_context *context, const char *family,
         info.views &=
             ~(RHUMB_VIEW_BIT(RHUMB_VIEW_MASK) | RHUMB_VIEW_BIT(RHUMB_VIEW_VALUE_TABLE));
     else
-        info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_V) | RHUMB_VIEW_BIT(RHUMB_VIEW_WORKSPACE);
+        info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_V);
     for (uint32_t id = 0; id < RHUMB_MAX_VIEWS; id++)
         if (id != RHUMB_VIEW_WORKSPACE && id != RHUMB_VIEW_ROW_SCALE &&
             !(RHUMB_INTEGER_VIEWS >> id & 1u))
             info.dtype[id] = dtype;
-    snprintf(what, sizeof what, "%s %s %s", scores ? "scores" : "unfused", row->name,
+    snprintf(what, sizeof what, "%s %s %s", scores ? "scores" : "attention", row->name,
              harness_dtype_name(dtype));
+    compile(context, family, what, &info);
+    if (scores)
+        return;
+    info.variant = RHUMB_VARIANT_UNFUSED;
+    info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_WORKSPACE);
+    snprintf(what, sizeof what, "unfused %s %s", row->name, harness_dtype_name(dtype));
     compile(context, family, what, &info);
 }
 
-static void compile_all_unfused(rhumb_context *context, const char *family)
+static void compile_relative(rhumb_context *context, const char *family)
 {
-    for (size_t i = 0; i < sizeof unfused_rows / sizeof unfused_rows[0]; i++) {
-        compile_unfused(context, family, &unfused_rows[i], true, dtypes[i % 3]);
-        compile_unfused(context, family, &unfused_rows[i], false, dtypes[(i + 1) % 3]);
+    for (size_t i = 0; i < sizeof scheme_rows / sizeof scheme_rows[0]; i++) {
+        compile_scheme(context, family, &scheme_rows[i], true, dtypes[i % 3]);
+        compile_scheme(context, family, &scheme_rows[i], false, dtypes[(i + 1) % 3]);
     }
 }
 
@@ -386,7 +392,7 @@ static void compile_decode(rhumb_context *context, const char *family, uint32_t 
     rhumb_plan_info info;
     char what[128];
     rhumb_init_plan_info(&info, RHUMB_OP_ATTENTION);
-    info.scheme = unfused_scheme(type);
+    info.scheme = scheme_of(type);
     info.heads = 32;
     info.kv_heads = 4;
     info.head_dim = head_dim;
@@ -429,7 +435,7 @@ static void compile_bias(rhumb_context *context, const char *family)
         rhumb_plan_info info;
         char what[128];
         rhumb_init_plan_info(&info, RHUMB_OP_BIAS);
-        info.scheme = unfused_scheme(types[i]);
+        info.scheme = scheme_of(types[i]);
         info.heads = 12;
         info.head_dim = 64;
         info.max_q_length = 49;
@@ -453,7 +459,7 @@ static void compile_all(rhumb_context *context, const char *family)
     compile_rotate(context, family);
     compile_append(context, family);
     compile_schemes(context, family);
-    compile_all_unfused(context, family);
+    compile_relative(context, family);
     compile_bias(context, family);
     compile_encode(context, family);
     for (size_t t = 0; t < 3; t++) {

@@ -710,9 +710,11 @@ typedef struct rhumb_plan_properties {
                                       up to 16 MiB of logits, or one by one where a row of all heads
                                       has more. DECODE, GENERIC: (value_dim + 2) floats for each row,
                                       head and slice of keys */
-    uint64_t flops;                /* of one batch entry at the plan's maximum lengths,
-                                      nothing masked */
-    uint64_t bytes;                /* read and written, likewise */
+    uint64_t flops;                /* of one batch entry at the plan's maximum lengths, nothing
+                                      masked: two a multiply-add, those of a scheme's vectors among
+                                      them, as if no row of its tables served two distances */
+    uint64_t bytes;                /* read and written, likewise, everything once; WORKSPACE
+                                      written and read */
     uint32_t src_stage;            /* the barrier the host places before: its writes -> */
     uint32_t src_access;           /*   VkPipelineStageFlags and VkAccessFlags of rhumb's reads */
     uint32_t dst_stage;            /* and after: rhumb's writes, the source scope of the

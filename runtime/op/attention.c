@@ -18,14 +18,22 @@ static void count_cost(rhumb_resolved *r)
 {
     const rhumb_plan_info *i = &r->info;
     rhumb_plan_properties *p = &r->properties;
-    p->flops = rhumb_saturated_product((uint64_t)i->max_q_length * i->max_k_length,
-                                       2 * (uint64_t)i->heads * (i->head_dim + i->value_dim));
+    uint64_t values = r->terms.mask & TERM_VALUE ? 2 : 1;
+    /* WORKSPACE is written once and read once; what goes through it, in blocks of rows or not. */
+    uint64_t stored = p->variant == RHUMB_VARIANT_UNFUSED
+                          ? rhumb_saturated_product(rhumb_logit_count(r), 4 * (uint64_t)i->heads)
+                          : p->workspace_size;
+    p->flops = rhumb_saturated_product(
+        rhumb_logit_count(r), rhumb_logit_flops(r) + 2 * values * i->heads * i->value_dim);
     p->bytes = (uint64_t)i->heads * i->max_q_length *
                    (rhumb_bytes_of(i->dtype[RHUMB_VIEW_Q], i->head_dim) +
-                    rhumb_bytes_of(i->dtype[RHUMB_VIEW_O], i->value_dim)) +
+                    rhumb_bytes_of(i->dtype[RHUMB_VIEW_O], i->value_dim) +
+                    (i->views & BIT(RHUMB_VIEW_LSE) ? 4 : 0)) +
                (uint64_t)i->kv_heads * i->max_k_length *
                    (rhumb_bytes_of(i->dtype[RHUMB_VIEW_K], i->head_dim) +
                     rhumb_bytes_of(i->dtype[RHUMB_VIEW_V], i->value_dim));
+    p->bytes = rhumb_saturated_sum(p->bytes, rhumb_logit_bytes(r));
+    p->bytes = rhumb_saturated_sum(p->bytes, rhumb_saturated_product(2, stored));
 }
 
 static uint32_t written(const rhumb_plan_info *i)

@@ -128,3 +128,50 @@ rhumb_result rhumb_take_windows(const rhumb_bindings *bindings, const rhumb_disp
         (int32_t)rhumb_window_tokens(t);
     return RHUMB_OK;
 }
+
+/* ---- Cost */
+uint64_t rhumb_logit_count(const rhumb_resolved *r)
+{
+    uint64_t tokens = rhumb_window_tokens(&r->terms);
+    if (r->terms.mask & TERM_WINDOW)
+        return rhumb_saturated_product(rhumb_window_count(&r->terms), tokens * tokens);
+    return (uint64_t)r->info.max_q_length * r->info.max_k_length;
+}
+
+uint64_t rhumb_logit_flops(const rhumb_resolved *r)
+{
+    uint64_t products = 1 + (r->terms.mask & TERM_QUERY ? 1u : 0u) +
+                        (r->terms.mask & TERM_KEY ? 1u : 0u);
+    return 2 * products * r->info.head_dim * r->info.heads;
+}
+
+/* Tables as if each head had its own; MASK as if all heads and batch entries shared one. */
+uint64_t rhumb_logit_bytes(const rhumb_resolved *r)
+{
+    const rhumb_plan_info *i = &r->info;
+    static const struct {
+        uint32_t id;
+        uint32_t rows; /* 0: of the tables */
+        bool channels;
+    } tables[] = {{RHUMB_VIEW_TABLE, 0, false},        {RHUMB_VIEW_TABLE_SCALAR, 0, false},
+                  {RHUMB_VIEW_QUERY_TABLE, 0, true},   {RHUMB_VIEW_KEY_TABLE, 0, true},
+                  {RHUMB_VIEW_VALUE_TABLE, 0, true},   {RHUMB_VIEW_CONTENT_BIAS, 1, true},
+                  {RHUMB_VIEW_POSITION_BIAS, 1, true}, {RHUMB_VIEW_SEGMENT_BIAS, 1, true},
+                  {RHUMB_VIEW_SEGMENT_TABLE, 2, true}, {RHUMB_VIEW_HEAD_SCALE, 1, false},
+                  {RHUMB_VIEW_SINKS, 1, false}};
+    uint64_t bytes = 0;
+    for (size_t n = 0; n < sizeof tables / sizeof tables[0]; n++) {
+        uint32_t id = tables[n].id;
+        uint64_t rows = tables[n].rows ? tables[n].rows : r->terms.rows;
+        uint32_t dim = id == RHUMB_VIEW_VALUE_TABLE ? i->value_dim : i->head_dim;
+        if (i->views & BIT(id))
+            bytes += rows * i->heads * (tables[n].channels ? dim : 1) *
+                     rhumb_dtype_size(i->dtype[id]);
+    }
+    if (i->views & BIT(RHUMB_VIEW_ROW_SCALE))
+        bytes += (uint64_t)4 * i->heads * i->max_q_length;
+    if (i->views & BIT(RHUMB_VIEW_MASK))
+        bytes += rhumb_saturated_product(rhumb_dtype_size(i->dtype[RHUMB_VIEW_MASK]),
+                                         (uint64_t)i->max_q_length * i->max_k_length);
+    return bytes;
+}

@@ -79,6 +79,7 @@ rhumb_result rhumb_check_f32(const rhumb_context *context, const rhumb_operation
 /* Adds to plan_properties.reason. */
 void rhumb_add_reason(rhumb_resolved *r, const char *text);
 uint64_t rhumb_saturated_product(uint64_t a, uint64_t b);
+uint64_t rhumb_saturated_sum(uint64_t a, uint64_t b);
 /* r->info.rotary into r->rotary; NULL is no rotation. */
 rhumb_result rhumb_resolve_plan_rotary(const rhumb_context *context, const char *op,
                                        rhumb_resolved *r);
@@ -154,6 +155,12 @@ bool rhumb_lengths_on_device(const rhumb_resolved *r);
 /* combine.c: the kernel that merges parts of rows, of the rows below push->max_q_length. */
 void rhumb_set_combine(rhumb_resolved *r, uint32_t index);
 uint64_t rhumb_combine_groups(const rhumb_bindings *bindings, const struct rhumb_push *push);
+
+/* Of a batch entry at the plan's maxima: pairs of one head; operations of all heads for one pair; bytes
+ * read beside Q, K and V. */
+uint64_t rhumb_logit_count(const rhumb_resolved *r);
+uint64_t rhumb_logit_flops(const rhumb_resolved *r);
+uint64_t rhumb_logit_bytes(const rhumb_resolved *r);
 
 /* scores.c: kernels and work groups of the rows push->row_count of each batch entry. */
 void rhumb_set_scores(rhumb_resolved *r);

@@ -49,13 +49,15 @@ static void count_cost(rhumb_resolved *r)
 {
     const rhumb_plan_info *i = &r->info;
     rhumb_plan_properties *p = &r->properties;
-    uint64_t q_rows = (uint64_t)i->heads * i->max_q_length;
-    p->flops = rhumb_saturated_product((uint64_t)i->max_q_length * i->max_k_length,
-                                       2 * (uint64_t)i->heads * i->head_dim);
-    p->bytes = q_rows * i->head_dim * rhumb_dtype_size(i->dtype[RHUMB_VIEW_Q]) +
+    uint64_t o = rhumb_saturated_product(rhumb_logit_count(r),
+                                         (uint64_t)i->heads *
+                                             rhumb_dtype_size(i->dtype[RHUMB_VIEW_O]));
+    p->flops = rhumb_saturated_product(rhumb_logit_count(r), rhumb_logit_flops(r));
+    p->bytes = (uint64_t)i->heads * i->max_q_length * i->head_dim *
+                   rhumb_dtype_size(i->dtype[RHUMB_VIEW_Q]) +
                (uint64_t)i->kv_heads * i->max_k_length * i->head_dim *
-                   rhumb_dtype_size(i->dtype[RHUMB_VIEW_K]) +
-               q_rows * i->max_k_length * rhumb_dtype_size(i->dtype[RHUMB_VIEW_O]);
+                   rhumb_dtype_size(i->dtype[RHUMB_VIEW_K]);
+    p->bytes = rhumb_saturated_sum(p->bytes, rhumb_saturated_sum(o, rhumb_logit_bytes(r)));
 }
 
 static uint32_t written(const rhumb_plan_info *i)
