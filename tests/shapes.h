@@ -147,6 +147,17 @@ bool shape_check_attention(harness *h, const attention_shape *shape, attention_r
 void shape_fill_positions(shape_positions kind, int32_t first, uint32_t batch, uint32_t rows,
                           int32_t *positions);
 
+/* How far a long table steps on a profile: whole on lavapipe, whose compiled kernels are shared by
+ * the tests, a share of it elsewhere, where a pipeline takes seconds to compile. */
+static inline size_t shape_step(harness_profile profile, size_t elsewhere)
+{
+    return profile == HARNESS_LAVAPIPE ? 1 : elsewhere;
+}
+
+#define SHAPE_RUN_SOME(h, run, table, step)                                                        \
+    for (size_t shape_i = 0; shape_i < sizeof(table) / sizeof((table)[0]); shape_i += (step))      \
+    (void)run(h, &(table)[shape_i])
+
 /* Runs a table of `count` rows of `size` bytes. */
 #define SHAPE_RUN_ALL(h, run, table)                                                               \
     for (size_t shape_i = 0; shape_i < sizeof(table) / sizeof((table)[0]); shape_i++)              \

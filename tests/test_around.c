@@ -273,21 +273,6 @@ Test(around, is_right_in_the_generic_form_on_lavapipe)
     run_all(HARNESS_LAVAPIPE, &generic);
 }
 
-Test(around, is_right_in_the_generic_form_on_the_smallest_device)
-{
-    run_all(HARNESS_LAVAPIPE_FLOOR, &generic);
-}
-
-Test(around, is_right_unfused_on_lavapipe)
-{
-    run_all(HARNESS_LAVAPIPE, &unfused);
-}
-
-Test(around, is_right_unfused_on_the_smallest_device)
-{
-    run_all(HARNESS_LAVAPIPE_FLOOR, &unfused);
-}
-
 Test(around, is_right_in_tiles_on_lavapipe)
 {
     run_all(HARNESS_LAVAPIPE, &tile);
@@ -296,11 +281,6 @@ Test(around, is_right_in_tiles_on_lavapipe)
 Test(around, is_right_in_decode_on_lavapipe)
 {
     run_all(HARNESS_LAVAPIPE, &decode);
-}
-
-Test(around, is_right_in_decode_on_the_smallest_device)
-{
-    run_all(HARNESS_LAVAPIPE_FLOOR, &decode);
 }
 
 /* The smallest device and SwiftShader have no addresses. */
@@ -320,19 +300,29 @@ static void run_few(harness_profile profile, const extent *e)
     harness_close(&h);
 }
 
-Test(around, is_right_in_the_generic_form_on_swiftshader)
+Test(around, is_right_unfused_on_lavapipe)
 {
-    run_few(HARNESS_SWIFTSHADER, &generic);
+    run_few(HARNESS_LAVAPIPE, &unfused);
 }
 
-Test(around, is_right_unfused_on_swiftshader)
+Test(around, is_right_in_the_generic_form_on_the_smallest_device)
 {
-    run_few(HARNESS_SWIFTSHADER, &unfused);
+    run_few(HARNESS_LAVAPIPE_FLOOR, &generic);
 }
 
 Test(around, is_right_in_tiles_on_the_smallest_device)
 {
     run_few(HARNESS_LAVAPIPE_FLOOR, &tile);
+}
+
+Test(around, is_right_in_decode_on_the_smallest_device)
+{
+    run_few(HARNESS_LAVAPIPE_FLOOR, &decode);
+}
+
+Test(around, is_right_in_the_generic_form_on_swiftshader)
+{
+    run_few(HARNESS_SWIFTSHADER, &generic);
 }
 
 Test(around, is_right_in_tiles_on_swiftshader)

@@ -288,12 +288,13 @@ static void run_paged(harness *h, const paged_shape *s, size_t row)
 
 static void run_tables(harness_profile profile)
 {
+    const size_t step = shape_step(profile, 4);
     harness h;
     harness_open(&h, profile);
-    for (size_t i = 0; i < sizeof generic_table / sizeof generic_table[0]; i++) {
+    for (size_t i = 0; i < sizeof generic_table / sizeof generic_table[0]; i += step) {
         run_paged(&h, &generic_table[i], i);
     }
-    for (size_t i = 0; i < sizeof fast_table / sizeof fast_table[0]; i++) {
+    for (size_t i = 0; i < sizeof fast_table / sizeof fast_table[0]; i += step) {
         run_paged(&h, &fast_table[i], 100 + i);
     }
     harness_close(&h);

@@ -86,10 +86,11 @@ static void run(harness_profile profile)
 {
     harness h;
     harness_open(&h, profile);
-    SHAPE_RUN_ALL(&h, shape_run_relative, schemes);
-    SHAPE_RUN_ALL(&h, shape_run_relative, sizes);
-    SHAPE_RUN_ALL(&h, shape_run_relative, around);
-    SHAPE_RUN_ALL(&h, shape_run_kerple, kerple);
+    const size_t step = shape_step(profile, 3);
+    SHAPE_RUN_SOME(&h, shape_run_relative, schemes, step);
+    SHAPE_RUN_SOME(&h, shape_run_relative, sizes, step);
+    SHAPE_RUN_SOME(&h, shape_run_relative, around, step);
+    SHAPE_RUN_SOME(&h, shape_run_kerple, kerple, step);
     harness_close(&h);
 }
 
