@@ -342,17 +342,14 @@ static void cut_keys(const rhumb_context *context, rhumb_resolved *r, uint32_t r
     rhumb_add_reason(r, text);
 }
 
-/* A second pipeline for aligned rows where tables are read beside K. */
 static void set_generic(rhumb_resolved *r)
 {
-    r->has_fast = r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_SEGMENT | TERM_CONTENT_BIAS);
-    for (uint32_t i = RHUMB_ANY_ALIGNMENT; i <= RHUMB_FAST_ALIGNMENT; i++) {
-        rhumb_set_common(r, &r->keys[i], RHUMB_KERNEL_ATTENTION_GENERIC,
-                         i == RHUMB_FAST_ALIGNMENT);
-        r->rows_per_group[i] = GENERIC_ROWS;
-        r->by_head[i] = r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_SEGMENT | TERM_CONTENT_BIAS |
-                                         TERM_VALUE | TERM_WINDOW);
-    }
+    rhumb_set_common(r, &r->keys[RHUMB_ANY_ALIGNMENT], RHUMB_KERNEL_ATTENTION_GENERIC, false);
+    r->rows_per_group[RHUMB_ANY_ALIGNMENT] = GENERIC_ROWS;
+    r->by_head[RHUMB_ANY_ALIGNMENT] =
+        r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_SEGMENT | TERM_CONTENT_BIAS | TERM_VALUE |
+                         TERM_WINDOW);
+    r->has_fast = false;
     rhumb_plan_properties *p = &r->properties;
     p->variant = RHUMB_VARIANT_GENERIC;
     p->invocations = GENERIC_INVOCATIONS;

@@ -359,6 +359,8 @@ static int keep_plan(case_file *c, const char *who, gpu_operation *op)
 
 int case_run_device(case_file *c, const char *who, gpu_operation *op)
 {
+    if (op->info.op == RHUMB_OP_ATTENTION)
+        op->info.variant = c->device->form;
     if (keep_plan(c, who, op) != 0)
         return -1;
     if (gpu_run_operation(c->device, op) != RHUMB_OK)

@@ -86,6 +86,7 @@ typedef struct gpu {
     VkPhysicalDeviceMemoryProperties memory;
     VkQueueFamilyProperties queue_family;
     bool device_address; /* buffers have addresses */
+    rhumb_variant form;  /* of ATTENTION in golden cases; AUTO (0): what the plan chooses */
     VkCommandPool command_pool;
     VkFence fence;
     VkQueryPool queries; /* two timestamps; VK_NULL_HANDLE where the queue has none */
