@@ -467,17 +467,6 @@ static bool broadcast_fits(const rhumb_context *context, const rhumb_resolved *r
     return false;
 }
 
-/* Whether some blocks of a long record lie beyond the distances at which rows of tables change: they
- * take one number for all their pairs, and cost a branch in every block. Tables of one side are for
- * causal records, which have no future. */
-static bool has_far_blocks(const rhumb_resolved *r)
-{
-    const int64_t few = 2 * BROADCAST_LANES * BROADCAST_ROWS;
-    const rhumb_terms *t = &r->terms;
-    return t->near_low + (int64_t)r->info.max_k_length > few ||
-           (t->near_high > 1 && r->info.max_q_length - (int64_t)t->near_high > few);
-}
-
 static void set_broadcast(rhumb_resolved *r)
 {
     rhumb_pipeline_key *key = &r->keys[RHUMB_BY_ADDRESS];
@@ -485,7 +474,6 @@ static void set_broadcast(rhumb_resolved *r)
     key->spec[SPEC_WORKGROUP] = BROADCAST_LANES;
     key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
     key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
-    key->spec[SPEC_FAR] = has_far_blocks(r);
     r->rows_per_group[RHUMB_BY_ADDRESS] = BROADCAST_LANES * BROADCAST_ROWS;
     r->by_head[RHUMB_BY_ADDRESS] = true;
     r->has_by_address = true;

@@ -155,7 +155,6 @@
 #define SPEC_RESIZE 15     /* resize: RESIZE_* */
 #define SPEC_ENCODING 16   /* encode: ENCODE_* */
 #define SPEC_LAYOUT 17     /* attention: LAYOUT_* */
-#define SPEC_FAR 18        /* broadcast: 1: some blocks lie where rows of tables no longer change */
 #define SPEC_SLOT 32       /* + view id: descriptor slot */
 #define SPEC_DTYPE 64      /* + view id: dtype */
 #define SPEC_COUNT 96

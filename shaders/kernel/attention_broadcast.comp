@@ -45,7 +45,6 @@ layout(local_size_x_id = SPEC_WORKGROUP) in;
 layout(constant_id = SPEC_PAIRING) const uint PAIRING = PAIRING_NONE;
 layout(constant_id = SPEC_HEAD_DIM) const uint HEAD_DIM = 64u;
 layout(constant_id = SPEC_VALUE_DIM) const uint VALUE_DIM = 64u;
-layout(constant_id = SPEC_FAR) const uint FAR = 1u;
 
 #define LANES BROADCAST_LANES
 #define ROWS BROADCAST_ROWS
@@ -386,17 +385,15 @@ void main()
     if (has_vector_tables()) {
         ivec2 near = near_distances(b);
         // Where rows change at any distance the sums below could leave an int.
-        if (FAR != 0u && near.x > -RHUMB_MAX_LENGTH)
+        if (near.x > -RHUMB_MAX_LENGTH)
             near_first = max(first, (near.x + base + 1) / LANES * LANES);
-        if (FAR != 0u && near.y < RHUMB_MAX_LENGTH)
+        if (near.y < RHUMB_MAX_LENGTH)
             near_end = (near.y + base + LANES * ROWS + LANES - 2) / LANES * LANES;
         near_first = min(near_first, range.end);
         near_end = clamp(near_end, near_first, range.end);
         if (has_term(TERM_QUERY | TERM_SCALAR)) {
-            if (FAR != 0u) {
-                far_query_terms(near.x, far_past);
-                far_query_terms(near.y, far_future);
-            }
+            far_query_terms(near.x, far_past);
+            far_query_terms(near.y, far_future);
             [[unroll]] for (uint i = 0u; i < 6u * LANES; i++)
                 streamed[i] = 0.0;
         }
@@ -423,7 +420,7 @@ void main()
 
     for (int block = first; block < range.end; block = next_block(range, block, LANES)) {
         uint key = min(uint(block) + lane, uint(range.end) - 1u);
-        bool near = FAR == 0u || (block >= near_first && block < near_end);
+        bool near = block >= near_first && block < near_end;
         bool is_past = block < near_first;
         if (has_term(TERM_QUERY | TERM_SCALAR)) {
             if (near) {
@@ -472,10 +469,8 @@ void main()
         ivec2 near = near_distances(b);
         if (near_first < near_end)
             flush_weights((near_end - 1) / LANES * LANES);
-        if (FAR != 0u) {
-            add_far_values(near.x, past_mass);
-            add_far_values(near.y, future_mass);
-        }
+        add_far_values(near.x, past_mass);
+        add_far_values(near.y, future_mass);
     }
     store_rows();
 }
