@@ -82,9 +82,6 @@ void harness_close(harness *h);
  * plans, so that a table of shapes compiles each kernel once. */
 rhumb_result harness_run(harness *h, gpu_operation *op);
 
-/* The form that ran, named so that another plan takes the same: views here have addresses. */
-rhumb_variant harness_form_of(const rhumb_plan_properties *properties);
-
 /* -------------------------------------------------------------------------------------------------
  * Host memory
  */

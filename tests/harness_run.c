@@ -9,12 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-rhumb_variant harness_form_of(const rhumb_plan_properties *properties)
-{
-    return strstr(properties->reason, "the broadcast form for") != NULL ? RHUMB_VARIANT_BROADCAST
-                                                                        : properties->variant;
-}
-
 rhumb_result harness_run(harness *h, gpu_operation *op)
 {
     rhumb_plan *plan = NULL;

@@ -152,8 +152,8 @@ static void run_unfused(harness_profile profile)
     harness h;
     harness_open(&h, profile);
     SHAPE_RUN_ALL(&h, shape_run_attention, plain);
-    SHAPE_RUN_SOME(&h, shape_run_relative, schemes, shape_step(profile, 2));
-    SHAPE_RUN_SOME(&h, shape_run_relative, masks, shape_step(profile, 2));
+    SHAPE_RUN_ALL(&h, shape_run_relative, schemes);
+    SHAPE_RUN_ALL(&h, shape_run_relative, masks);
     harness_close(&h);
 }
 

@@ -15,7 +15,6 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 static void set_form(rhumb_resolved *r, uint32_t index)
 {
     rhumb_set_common(r, &r->keys[index], RHUMB_KERNEL_SCORES, index == RHUMB_FAST_ALIGNMENT);
-    r->keys[index].spec[SPEC_TERMS] = r->terms.mask;
     r->rows_per_group[index] = GENERIC_ROWS;
 }
 

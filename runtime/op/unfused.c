@@ -24,7 +24,6 @@ rhumb_result rhumb_choose_unfused(const rhumb_context *context, rhumb_resolved *
                           "attention: views: wanted WORKSPACE for the unfused form, found none");
     rhumb_set_scores(r);
     rhumb_set_common(r, &r->keys[RHUMB_SECOND_STAGE], RHUMB_KERNEL_SOFTMAX_VALUES, false);
-    r->keys[RHUMB_SECOND_STAGE].spec[SPEC_TERMS] = r->terms.mask;
     r->has_second = true;
     p->shared_bytes = 16 * (RHUMB_MAX_HEAD_DIM + GENERIC_INVOCATIONS); /* of the second stage */
     r->rows_per_group[RHUMB_SECOND_STAGE] = 1;
