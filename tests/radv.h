@@ -7,8 +7,8 @@
 #include "host.h"
 
 typedef struct radv_statistics {
-    char line[512];        /* of the newest pipeline, as are instructions and assembly */
-    uint64_t instructions;
+    char line[512];        /* of the newest pipeline, as are code_bytes and assembly */
+    uint64_t code_bytes;
     const char *assembly;
     uint64_t spilled;      /* registers and bytes of scratch memory, of all pipelines so far */
     uint32_t pipelines;

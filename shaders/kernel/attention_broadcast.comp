@@ -270,6 +270,10 @@ void add_products()
 
 void hide_keys(int block, int end, Reach row_reach[ROWS])
 {
+    uint mask_row[ROWS];
+    if (has_view(VIEW_MASK))
+        [[unroll]] for (uint r = 0u; r < ROWS; r++)
+            mask_row[r] = mask_at(b, head, row_of_lane(r));
     [[unroll]] for (uint j = 0u; j < LANES; j++) {
         int at = block + int(j);
         bool in_range = at < end;
@@ -280,7 +284,7 @@ void hide_keys(int block, int end, Reach row_reach[ROWS])
             bool visible = in_range && position_visible(row_reach[r], p);
             if (has_view(VIEW_MASK)) {
                 float added;
-                if (mask_hides(b, head, row_of_lane(r), uint(min(at, end - 1)), added))
+                if (mask_hides(mask_element(mask_row[r], uint(min(at, end - 1))), added))
                     visible = false;
                 s[r * LANES + j] = fma(LOG2_E, added, s[r * LANES + j]);
             }

@@ -143,7 +143,8 @@ float logit_of(Row row, int key, float s)
     float added = 0.0;
     if (!position_visible(row.reach, p))
         return LOWEST;
-    if (has_view(VIEW_MASK) && mask_hides(tile.b, row.h, row.a, uint(key), added))
+    if (has_view(VIEW_MASK) &&
+        mask_hides(mask_element(mask_at(tile.b, row.h, row.a), uint(key)), added))
         return LOWEST;
     if (TERMS != 0u) {
         int delta = table_distance(tile.b, key_minus_query(tile.b, row.a, uint(key), len.q_offset));

@@ -77,7 +77,7 @@ vec4 masked_scores(uint j, uint key, Pair p[4])
         float added = 0.0;
         bool visible = row_exists[r] && position_visible(row_reach[r], pos_k);
         if (has_view(VIEW_MASK) && visible)
-            visible = !mask_hides(entry.b, row_h[r], row_a[r], j, added);
+            visible = !mask_hides(mask_element(mask_at(entry.b, row_h[r], row_a[r]), j), added);
         if (has_term(TERM_WINDOW))
             added += window_mask(entry.window, row_place[r], window_place(j));
         s[r] = visible ? s[r] + LOG2_E * added : LOWEST;

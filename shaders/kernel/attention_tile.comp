@@ -284,9 +284,30 @@ void add_products(uint group, uint lane, uint lane_slot)
     }
 }
 
-// O += P V for the staged keys. `edge`: a hidden key may hold anything, NaN included. The same
-// multiply-adds in both forms, so that a row has the same bits in any tile.
-void add_values(uint group, uint lane, uint chunk, bool edge)
+// Whether an infinity or a NaN has been staged, in a step with hidden keys: a weight of 0 does not hide
+// those. Once it is set it stays.
+shared uint any_not_finite;
+
+// Looks through the staged V. Barriers inside.
+bool find_not_finite(uint id)
+{
+    const uint along = LANES_ALONG(VALUE_CHUNK);
+    uint most = 0u;
+    [[dont_unroll]] for (uint c = id / along; c < STEP; c += WORKGROUP / along) {
+        [[unroll]] for (uint d = 0u; d < VALUE_CHUNK / 4u; d += along) {
+            uvec4 bits = floatBitsToUint(staged[c * PITCH + d + id % along]) & 0x7fffffffu;
+            most = max(most, max(max(bits.x, bits.y), max(bits.z, bits.w)));
+        }
+    }
+    if (most >= 0x7f800000u)
+        any_not_finite = 1u;
+    barrier();
+    return any_not_finite != 0u;
+}
+
+// O += P V for the staged keys. `select`: by selects, since V has what is not finite and rows that may
+// not see it. The same multiply-adds in both forms, so that a row has the same bits in any tile.
+void add_values(uint group, uint lane, uint chunk, bool select)
 {
     [[dont_unroll]] for (uint c = 0u; c < STEP; c++) {
         vec4 w = weights[c * (GROUPS + 1u) + group];
@@ -294,7 +315,7 @@ void add_values(uint group, uint lane, uint chunk, bool edge)
         LOAD_PAIRS(y, staged, c * PITCH, lane)
         [[unroll]] for (uint i = 0u; i < PAIRS; i++)
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                acc[slot_of(chunk, i, r)] = fma(vec2(w[r]), edge && w[r] == 0.0 ? vec2(0.0) : y[i],
+                acc[slot_of(chunk, i, r)] = fma(vec2(w[r]), select && w[r] == 0.0 ? vec2(0.0) : y[i],
                                                 acc[slot_of(chunk, i, r)]);
     }
 }
@@ -337,6 +358,8 @@ void main()
     uint id = gl_LocalInvocationID.x;
     uint group = id / TILE_LANES;
     uint lane = id % TILE_LANES;
+    if (id == 0u)
+        any_not_finite = 0u; // seen by all: each step has barriers before V is looked through
     find_tile(id);
     uint last = min(tile.first + ROWS, row_count);
     uint first_a = 0u;
@@ -397,10 +420,10 @@ void main()
             barrier();
 
         add_terms(group, lane, lane_slot, block, range.end, rows);
-        bool edge = has_view(VIEW_MASK) || !all_visible(first_a, last_a, block, int(STEP), len);
+        bool cut = !all_visible(first_a, last_a, block, int(STEP), len);
         if (has_view(VIEW_MASK))
             add_mask(group, lane, block, range.end);
-        if (edge) {
+        if (cut) {
             [[unroll]] for (uint j = 0u; j < KEYS; j++) {
                 int key = block + int(lane + TILE_LANES * j);
                 bool in_range = key < range.end;
@@ -445,7 +468,10 @@ void main()
             barrier();
             if (chunk == VALUE_CHUNKS - 1u)
                 prepare_band(id, next);
-            if (edge)
+            bool select = false;
+            if (cut || has_view(VIEW_MASK))
+                select = find_not_finite(id);
+            if (select)
                 add_values(group, lane, chunk, true);
             else
                 add_values(group, lane, chunk, false);

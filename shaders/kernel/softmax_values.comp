@@ -52,7 +52,7 @@ float masked_logit(uint j)
     int p = constants.mask_order == MASK_ORDER_POSITION ? position_k(entry.b, j) : int(j);
     bool visible = position_visible(row_reach, p);
     if (has_view(VIEW_MASK) && visible)
-        visible = !mask_hides(entry.b, head, row, j, added);
+        visible = !mask_hides(mask_element(mask_at(entry.b, head, row), j), added);
     if (has_term(TERM_WINDOW))
         added += window_mask(entry.window, window_place(row), window_place(j));
     return visible ? LOG2_E * (workspace_load(logits_at + j) + added) : LOWEST;

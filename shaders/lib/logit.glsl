@@ -49,11 +49,16 @@ vec4 with_softcap(vec4 content, vec4 b, float unit)
     return bias_after_cap() ? s + b : s;
 }
 
-// MASK's element for row a and key j: whether it hides the key, else what is added. By its bits,
-// since a plain device may have no infinities.
-bool mask_hides(uint b, uint h, uint a, uint j, out float added)
+// MASK's element for key j of the row that begins at `row` (mask_at).
+uint mask_element(uint row, uint j)
 {
-    uint e = mask_at(b, h, a) + ((push.flags & FLAG_MASK_ONE_KEY) != 0u ? 0u : j);
+    return row + ((push.flags & FLAG_MASK_ONE_KEY) != 0u ? 0u : j);
+}
+
+// Whether MASK's element e hides the key, else what is added. By its bits, since a plain device may
+// have no infinities.
+bool mask_hides(uint e, out float added)
+{
     uint bits = mask_bits(e);
     added = mask_load(e);
     if (mask_dtype == DTYPE_F16)

@@ -195,17 +195,18 @@ void add_terms(uint group, uint lane, uint lane_slot, int block, int end, RowTer
     }
 }
 
+// Of a row or a key that does not exist the last one's.
 void add_mask(uint group, uint lane, int block, int end)
 {
-    [[dont_unroll]] for (uint i = 0u; i < KEYS * TILE_ROWS; i++) {
-        uint j = i / TILE_ROWS;
-        uint r = i % TILE_ROWS;
-        uint t = tile.first + lane_row(group, r);
-        uint key = uint(block) + lane + TILE_LANES * j;
-        float added = 0.0;
-        bool hidden = t < row_count && int(key) < end &&
-                      mask_hides(tile.b, query_head(t), query_row(t), key, added);
-        weights[pair_place(group, lane, j)][r] = hidden ? LOWEST : LOG2_E * added;
+    [[dont_unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+        uint t = min(tile.first + lane_row(group, r), row_count - 1u);
+        uint row = mask_at(tile.b, query_head(t), query_row(t));
+        [[unroll]] for (uint j = 0u; j < KEYS; j++) {
+            uint key = min(uint(block) + lane + TILE_LANES * j, uint(end) - 1u);
+            float added;
+            bool hidden = mask_hides(mask_element(row, key), added);
+            weights[pair_place(group, lane, j)][r] = hidden ? LOWEST : LOG2_E * added;
+        }
     }
     [[unroll]] for (uint j = 0u; j < KEYS; j++) {
         vec4 added = weights[pair_place(group, lane, j)];
