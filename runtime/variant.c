@@ -556,17 +556,19 @@ rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved
         few_rows(r) && (r->info.views & BIT(RHUMB_VIEW_WORKSPACE)) && !r->aligned_only;
     if (few_rows(r) && decode_fits)
         set_decode(context, r, &decode);
-    else if (tile_fits && !in_slices)
+    else if (tile_fits && !in_slices && (!broadcast || r->aligned_only))
         set_tile(r, &tile);
     else if (r->aligned_only)
         return rhumb_fail(context, RHUMB_ERROR_UNSUPPORTED,
                           "attention: the generic form " FOUND_WRONG "; the tile form %s",
                           tile_why);
     else {
+        /* On a CPU device tiles in shared memory gain nothing that pays for a pipeline more. */
+        const char *other = few_rows(r) ? decode_why : tile_fits ? "is for GPUs" : tile_why;
         snprintf(r->properties.reason, sizeof r->properties.reason,
-                 "attention: generic form; the %s form %s", few_rows(r) ? "decode" : "tile",
-                 few_rows(r) ? decode_why : tile_why);
-        cut_keys(context, r, GENERIC_ROWS);
+                 "attention: generic form; the %s form %s", few_rows(r) ? "decode" : "tile", other);
+        if (few_rows(r) || !tile_fits)
+            cut_keys(context, r, GENERIC_ROWS);
     }
     if (broadcast && (!few_rows(r) || !decode_fits))
         add_broadcast(r);

@@ -213,12 +213,22 @@ Test(costs, a_decoder_with_sinks_takes_at_most_twelve_pipelines)
     expect_twelve_pipelines(HARNESS_LAVAPIPE, plans, COUNT(plans));
 }
 
-/* Encoder and decoder share a plan; cross-attention has no scheme. Devices without addresses. */
-Test(costs, an_encoder_and_a_decoder_take_at_most_twelve_pipelines)
+/* Encoder and decoder share a plan; cross-attention has no scheme. */
+static void expect_of_encoder_and_decoder(harness_profile profile)
 {
     static const model_plan plans[] = {{512, BASE | V(TABLE), true},
                                        {1, BASE | V(TABLE) | V(WORKSPACE), true},
                                        {512, BASE, false},
                                        {1, BASE | V(WORKSPACE), false}};
-    expect_twelve_pipelines(HARNESS_LAVAPIPE_FLOOR, plans, COUNT(plans));
+    expect_twelve_pipelines(profile, plans, COUNT(plans));
+}
+
+Test(costs, an_encoder_and_a_decoder_take_at_most_twelve_pipelines)
+{
+    expect_of_encoder_and_decoder(HARNESS_LAVAPIPE);
+}
+
+Test(costs, an_encoder_and_a_decoder_take_at_most_twelve_pipelines_without_addresses)
+{
+    expect_of_encoder_and_decoder(HARNESS_LAVAPIPE_FLOOR);
 }

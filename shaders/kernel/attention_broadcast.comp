@@ -21,11 +21,13 @@
 // Tables by the distance delta = key - query. The pairs of a block and the rows r have the diagonals
 // of chunks block - LANES r and block - LANES (r + 1); chunk c holds the LANES diagonals from
 // c - base on, base the position of the tile's first row; lane e owns the e-th of them.
-//   A  is streamed: the product of a chunk's rows with q is made once, when the chunk enters, and
-//      skewed onto the pairs from two chunks at a time; two row blocks share one load of a chunk.
+//   A  is streamed: the products of a chunk's rows with all rows of Q are made once, when the chunk
+//      enters, kept until their row meets the chunk, and skewed onto the pairs from two chunks at a
+//      time.
 //   C  meets keys that are all new: a lane holds a diagonal's row, keys are broadcast, and one
 //      shuffle per pair does the skew.
-//   V  the weights are skewed onto diagonals; a diagonal's sum meets its row when it is complete.
+//   V  the weights are skewed onto diagonals; a chunk of V is multiplied when the weights of all rows
+//      on it are complete.
 //   b  a lane holds a diagonal's scalar, one shuffle per pair.
 // Blocks beyond the distances near_low .. near_high, where rows no longer change, take one number a
 // row (A), a key (C) or a head (b), and one sum of weights a row (V).
@@ -90,6 +92,7 @@ float q_rho[HEAD_DIM * ROWS];    // (q + w), where it differs
 float acc[VALUE_DIM * ROWS];
 float s[ROWS * LANES];           // logits, then weights
 vec4 k_quads[HEAD_DIM / 4u];     // this lane's key
+vec4 v_quads[VALUE_DIM / 4u];    // and what it brings
 float row_max[ROWS];
 float row_sum[ROWS];
 float shrink[ROWS];
@@ -328,31 +331,38 @@ void weigh()
             s[r * LANES + j] = w;
             row_sum[r] += w;
         }
-        [[unroll]] for (uint d = 0u; d < VALUE_DIM; d++)
-            acc[d * ROWS + r] *= shrink[r];
     }
 }
 
-// acc += weights . v; `select`: a hidden key may hold anything, NaN included. The padding of a window
-// is no `real` key: its values are zeros.
-void add_values(uint v_row, bool real, bool select)
+// This lane's V; zeros for the padding of a window.
+void load_values(uint v_row, bool real)
+{
+    [[unroll]] for (uint d = 0u; d < VALUE_DIM / 4u; d++) {
+        v_quads[d] = v_far4(v_row + 4u * d);
+        if (has_term(TERM_WINDOW))
+            v_quads[d] = real ? v_quads[d] : vec4(0.0);
+    }
+}
+
+// Whether any lane's V has an infinity or a NaN, which a weight of 0 does not hide.
+bool any_not_finite()
+{
+    uint most = 0u;
+    [[unroll]] for (uint d = 0u; d < VALUE_DIM / 4u; d++) {
+        uvec4 bits = floatBitsToUint(v_quads[d]) & 0x7fffffffu;
+        most = max(most, max(max(bits.x, bits.y), max(bits.z, bits.w)));
+    }
+    return subgroupBallot(most >= 0x7f800000u) != uvec4(0u);
+}
+
+// acc += weights . v; `select`: what weighs nothing is passed over.
+void add_values(bool select)
 {
     [[unroll]] for (uint d = 0u; d < VALUE_DIM; d += 4u) {
-        vec4 x = v_far4(v_row + d);
-        if (has_term(TERM_WINDOW))
-            x = real ? x : vec4(0.0);
-        [[unroll]] for (uint i = 0u; i < 4u; i++) {
-            vec4 low = spread_low(x[i]);
-            vec4 high = spread_high(x[i]);
-            [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-                [[unroll]] for (uint j = 0u; j < LANES; j++) {
-                    float w = s[r * LANES + j];
-                    float y = j < 4u ? low[j] : high[j - 4u];
-                    acc[(d + i) * ROWS + r] =
-                        fma(w, select && w == 0.0 ? 0.0 : y, acc[(d + i) * ROWS + r]);
-                }
-            }
-        }
+        [[unroll]] for (uint i = 0u; i < 4u; i++)
+            [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                acc[(d + i) * ROWS + r] *= shrink[r];
+        ADD_WEIGHTED(v_quads[d / 4u], s, select)
     }
 }
 
@@ -374,6 +384,8 @@ void main()
     load_rows();
     if (has_term(TERM_WINDOW))
         start_window();
+    if (has_term(TERM_SLOPE))
+        start_slopes();
     Reach row_reach[ROWS];
     [[unroll]] for (uint r = 0u; r < ROWS; r++)
         row_reach[r] = row_reach_of(b, row_of_lane(r), len);
@@ -398,24 +410,17 @@ void main()
         if (has_term(TERM_QUERY | TERM_SCALAR)) {
             far_query_terms(near.x, far_past);
             far_query_terms(near.y, far_future);
-            [[unroll]] for (uint i = 0u; i < 6u * LANES; i++)
+            [[unroll]] for (uint i = 0u; i < STREAMED(ROWS) * LANES; i++)
                 streamed[i] = 0.0;
         }
         if (has_term(TERM_VALUE)) {
-            [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-                past_mass[r] = 0.0;
-                future_mass[r] = 0.0;
-                [[unroll]] for (uint e = 0u; e < LANES; e++) {
-                    carry[r * LANES + e] = 0.0;
-                    if (r % 2u == 0u)
-                        held[r / 2u * LANES + e] = 0.0;
-                }
-            }
+            [[unroll]] for (uint i = 0u; i < WAITING_CHUNKS * LANES; i++)
+                waiting[i] = 0.0;
+            [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                past_mass[r] = future_mass[r] = 0.0;
         }
-        // The two chunks before the first near block.
         if (has_term(TERM_QUERY | TERM_SCALAR) && near_first < near_end)
-            for (int block = near_first - 2 * LANES; block < near_first; block += LANES)
-                stream_query_terms(block, false);
+            start_query_terms(near_first);
     }
 
     if (bias_by_diagonals())
@@ -428,7 +433,7 @@ void main()
         bool is_past = block < near_first;
         if (has_term(TERM_QUERY | TERM_SCALAR)) {
             if (near) {
-                stream_query_terms(block, true);
+                stream_query_terms(block);
             } else {
                 [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
                     s[i] = is_past ? far_past[i / LANES] : far_future[i / LANES];
@@ -458,11 +463,14 @@ void main()
         if (edge)
             hide_keys(block, range.end, row_reach);
         weigh();
-        uint v_row = v_at(place.x, kv_head, l);
+        load_values(v_at(place.x, kv_head, l), real);
+        bool select = false;
         if (edge)
-            add_values(v_row, real, true);
+            select = any_not_finite();
+        if (select)
+            add_values(true);
         else
-            add_values(v_row, real, false);
+            add_values(false);
         if (has_term(TERM_VALUE))
             take_weights(block, near, is_past);
         if (has_term(TERM_WINDOW))

@@ -55,18 +55,37 @@ void add_diagonal_bias(int block)
     }
 }
 
+// What a slope multiplies is x[j] - r `down`: without branches, which would move all logits.
+vec2 slope_factors; // of numbers up to 0, and above
+float slope_down;   // from one of the lane's rows to the next
+
+void start_slopes()
+{
+    bool from_query = slope_reference() == SLOPE_FROM_QUERY;
+    vec2 slope = slopes_of(head);
+    slope_factors = bias_factor() * vec2(slope.x, from_query ? -slope.y : slope.x);
+    slope_down = from_query ? float(LANES) : 0.0;
+}
+
+// A slope's number for a key and the lane's first row.
+float slope_number(int key)
+{
+    switch (slope_reference()) {
+    case SLOPE_FROM_FIRST_KEY: return float(key);
+    case SLOPE_FROM_LAST_KEY: return float(key - (len.k - 1));
+    case SLOPE_BY_POSITION: return float(key < len.k ? position_k(b, uint(key)) : key);
+    }
+    return float(key - base - int(lane));
+}
+
 void add_slopes(int block)
 {
-    float factor = bias_factor();
-    int first = base + int(lane);
     [[unroll]] for (uint j = 0u; j < LANES; j++) {
-        int key = block + int(j);
-        int pos = slope_reference() == SLOPE_BY_POSITION && key < len.k
-                      ? position_k(b, uint(key)) : key;
-        [[unroll]] for (uint r = 0u; r < ROWS; r++)
-            s[r * LANES + j] =
-                fma(factor, slope_bias(head, key - first - int(LANES * r), key, pos, len.k),
-                    s[r * LANES + j]);
+        float number = slope_number(block + int(j));
+        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+            float x = number - float(r) * slope_down;
+            s[r * LANES + j] = fma(x > 0.0 ? slope_factors.y : slope_factors.x, x, s[r * LANES + j]);
+        }
     }
 }
 

@@ -16,6 +16,22 @@ vec4 spread_high(float x)
                 subgroupBroadcast(x, 7u));
 }
 
+// acc += w [row][lane] times four channels of each lane, from d on: a lane at a time, so that its
+// numbers meet 4 ROWS sums in registers. `select`: what weighs nothing may be NaN.
+#define ADD_LANE(x, w, e, select)                                                                  \
+    [[unroll]] for (uint i = 0u; i < 4u; i++) {                                                    \
+        float y = subgroupBroadcast(x[i], e);                                                      \
+        [[unroll]] for (uint r = 0u; r < ROWS; r++)                                                \
+            acc[(d + i) * ROWS + r] =                                                              \
+                fma(w[r * LANES + e], select && w[r * LANES + e] == 0.0 ? 0.0 : y,                 \
+                    acc[(d + i) * ROWS + r]);                                                      \
+    }
+#define ADD_WEIGHTED(x, w, select)                                                                 \
+    ADD_LANE(x, w, 0u, select) ADD_LANE(x, w, 1u, select)                                          \
+    ADD_LANE(x, w, 2u, select) ADD_LANE(x, w, 3u, select)                                          \
+    ADD_LANE(x, w, 4u, select) ADD_LANE(x, w, 5u, select)                                          \
+    ADD_LANE(x, w, 6u, select) ADD_LANE(x, w, 7u, select)
+
 // A function's table row, or the first one where there is none: then it counts as zeros.
 uint known_row(int row)
 {
@@ -81,73 +97,98 @@ void unskew(float pairs[LANES], out float before[LANES], out float chunk[LANES])
 
 // ---- A and r
 
-float streamed[2 * LANES * 3]; // of each pair of row blocks: chunks g + 1; g + 1 and g + 2 of the
-                               // second
+// Products of row r with the r + 1 chunks before the one that enters, the newest first: row r meets
+// chunk block - LANES r, and each chunk is loaded once, for all rows.
+#define STREAMED(r) ((r) * ((r) + 1u) / 2u)
+float streamed[STREAMED(ROWS) * LANES];
+vec4 table_quads[HEAD_DIM / 4u]; // of this lane's diagonal
 
 float q_of_table(uint i)
 {
     return has_term(TERM_CONTENT_BIAS) || has_term(TERM_POSITION_BIAS) ? q_rho[i] : q[i];
 }
 
-// Products of the diagonals of a chunk with rows r and r + 1 of this lane.
-void query_chunk(int block, uint r, out float first[LANES], out float second[LANES])
+// Products of the diagonals of a chunk with the rows of this lane, [row][diagonal].
+void query_chunk(int block, out float products[ROWS * LANES])
 {
-    int row = table_row(diagonal(block, r));
-    uint at = query_table_at(0u, head, known_row(row));
+    int row = table_row(diagonal(block, 0u));
     float start = 0.0;
     if (has_term(TERM_SCALAR) && row != NO_ROW)
         start = constants.scale_log2 * table_scalar_load(table_scalar_at(0u, 0u, uint(row)) + head);
     vec4 low = spread_low(start);
     vec4 high = spread_high(start);
-    [[unroll]] for (uint e = 0u; e < LANES; e++)
-        first[e] = second[e] = e < 4u ? low[e] : high[e - 4u];
+    [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
+        products[i] = i % LANES < 4u ? low[i % LANES] : high[i % LANES - 4u];
     if (!has_term(TERM_QUERY))
         return;
-    [[unroll]] for (uint d = 0u; d < HEAD_DIM; d += 4u) {
-        vec4 x = row == NO_ROW ? vec4(0.0) : query_table_far4(at + d);
-        [[unroll]] for (uint i = 0u; i < 4u; i++) {
-            low = spread_low(x[i]);
-            high = spread_high(x[i]);
-            [[unroll]] for (uint e = 0u; e < LANES; e++) {
-                float y = e < 4u ? low[e] : high[e - 4u];
-                first[e] = fma(q_of_table((d + i) * ROWS + r), y, first[e]);
-                second[e] = fma(q_of_table((d + i) * ROWS + r + 1u), y, second[e]);
-            }
-        }
+    uint at = query_table_at(0u, head, known_row(row));
+    [[unroll]] for (uint d = 0u; d < HEAD_DIM / 4u; d++)
+        table_quads[d] = query_table_far4(at + 4u * d);
+    [[unroll]] for (uint d = 0u; d < HEAD_DIM; d++) {
+        vec4 y = spread_low(table_quads[d / 4u][d % 4u]);
+        [[unroll]] for (uint r = 0u; r < ROWS; r++)
+            [[unroll]] for (uint e = 0u; e < 4u; e++)
+                products[r * LANES + e] = fma(q_of_table(d * ROWS + r), y[e],
+                                              products[r * LANES + e]);
+    }
+    [[unroll]] for (uint d = 0u; d < HEAD_DIM; d++) {
+        vec4 y = spread_high(table_quads[d / 4u][d % 4u]);
+        [[unroll]] for (uint r = 0u; r < ROWS; r++)
+            [[unroll]] for (uint e = 0u; e < 4u; e++)
+                products[r * LANES + 4u + e] = fma(q_of_table(d * ROWS + r), y[e],
+                                                   products[r * LANES + 4u + e]);
+    }
+    // Where there is no row the sums are another row's.
+    low = spread_low(row == NO_ROW ? 0.0 : 1.0);
+    high = spread_high(row == NO_ROW ? 0.0 : 1.0);
+    [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++) {
+        float there = i % LANES < 4u ? low[i % LANES] : high[i % LANES - 4u];
+        float x = products[i];
+        products[i] = there != 0.0 ? x : 0.0;
     }
 }
 
-void load_streamed(uint at, out float chunk[LANES])
+// A chunk enters; its products with all rows come before those of earlier chunks. Bounds that are
+// constants, or the loop stays one and indexes memory.
+void push_chunk(float products[ROWS * LANES])
 {
-    [[unroll]] for (uint e = 0u; e < LANES; e++)
-        chunk[e] = streamed[at * LANES + e];
+    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+        [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++) {
+            uint to = (r + 1u) * LANES - 1u - i; // the last first
+            if (i < r * LANES)
+                streamed[STREAMED(r) * LANES + to] = streamed[STREAMED(r) * LANES + to - LANES];
+        }
+        [[unroll]] for (uint e = 0u; e < LANES; e++)
+            streamed[STREAMED(r) * LANES + e] = products[r * LANES + e];
+    }
 }
 
-void store_streamed(uint at, float chunk[LANES])
+// Before the first block that meets rows one by one: the chunks that its rows want.
+void start_query_terms(int block)
 {
-    [[unroll]] for (uint e = 0u; e < LANES; e++)
-        streamed[at * LANES + e] = chunk[e];
+    float products[ROWS * LANES];
+    [[dont_unroll]] for (int m = int(ROWS); m > 0; m--) {
+        query_chunk(block - m * LANES, products);
+        push_chunk(products);
+    }
 }
 
-// Logits of the block begin with the query-side terms; the chunks move on by one.
-void stream_query_terms(int block, bool use)
+// Logits of the block begin with the query-side terms.
+void stream_query_terms(int block)
 {
-    [[unroll]] for (uint g = 0u; g < ROWS; g += 2u) {
-        float first[LANES], second[LANES], before[LANES], chunk[LANES], pairs[LANES];
-        query_chunk(block, g, first, second);
-        load_streamed(g / 2u * 3u, before);
-        skew(before, first, pairs);
-        [[unroll]] for (uint j = 0u; j < LANES; j++)
-            s[g * LANES + j] = use ? pairs[j] : s[g * LANES + j];
-        load_streamed(g / 2u * 3u + 1u, chunk);
-        load_streamed(g / 2u * 3u + 2u, before);
+    float products[ROWS * LANES];
+    query_chunk(block, products);
+    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+        float before[LANES], chunk[LANES], pairs[LANES];
+        [[unroll]] for (uint e = 0u; e < LANES; e++) {
+            chunk[e] = r == 0u ? products[e] : streamed[(STREAMED(r) + r - 1u) * LANES + e];
+            before[e] = streamed[(STREAMED(r) + r) * LANES + e];
+        }
         skew(before, chunk, pairs);
         [[unroll]] for (uint j = 0u; j < LANES; j++)
-            s[(g + 1u) * LANES + j] = use ? pairs[j] : s[(g + 1u) * LANES + j];
-        store_streamed(g / 2u * 3u, first);
-        store_streamed(g / 2u * 3u + 2u, chunk);
-        store_streamed(g / 2u * 3u + 1u, second);
+            s[r * LANES + j] = pairs[j];
     }
+    push_chunk(products);
 }
 
 // A's product with each row at a distance where rows no longer change.
@@ -251,88 +292,82 @@ void add_far_key_terms(int delta)
 
 // ---- V by diagonals
 
-float carry[ROWS * LANES];          // weights of the chunk that is not complete yet
-float held[ROWS / 2u * LANES];      // complete ones of rows 0, 2, ...: until the next row wants them
+// Weights of row r on diagonals of ROWS - r chunks: of the one that is not complete yet, and of those
+// that wait for rows below, the newest first. A chunk of V is loaded once, for all rows.
+#define WAITING(r) ((r) * ROWS - (r) * ((r) - 1u) / 2u)
+#define WAITING_CHUNKS (ROWS * (ROWS + 1u) / 2u)
+float waiting[WAITING_CHUNKS * LANES];
 float past_mass[ROWS];
 float future_mass[ROWS];
 
-// acc += first . V of a chunk for row r, second . V for row r + 1.
-void add_value_chunk(int delta, uint r, float first[LANES], float second[LANES])
+// acc += the weights [row][diagonal] . V of a chunk, with this lane's diagonal.
+void add_value_chunk(int delta, float w[ROWS * LANES])
 {
     int row = table_row(delta);
     uint at = value_table_at(0u, head, known_row(row));
     [[unroll]] for (uint d = 0u; d < VALUE_DIM; d += 4u) {
-        vec4 x = row == NO_ROW ? vec4(0.0) : value_table_far4(at + d);
-        [[unroll]] for (uint i = 0u; i < 4u; i++) {
-            vec4 low = spread_low(x[i]);
-            vec4 high = spread_high(x[i]);
-            [[unroll]] for (uint e = 0u; e < LANES; e++) {
-                float y = e < 4u ? low[e] : high[e - 4u];
-                acc[(d + i) * ROWS + r] = fma(first[e], y, acc[(d + i) * ROWS + r]);
-                acc[(d + i) * ROWS + r + 1u] = fma(second[e], y, acc[(d + i) * ROWS + r + 1u]);
-            }
-        }
+        vec4 x = value_table_far4(at + d);
+        x = row == NO_ROW ? vec4(0.0) : x;
+        ADD_WEIGHTED(x, w, false)
     }
 }
 
-// Weights of the block onto diagonals. `near`: some of them meet rows of the table one by one.
+// Weights of a block's pairs [row][key] onto diagonals; the chunk that is complete for all rows is
+// multiplied.
+void pass_weights(int block, float of_pairs[ROWS * LANES])
+{
+    float complete[ROWS * LANES];
+    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+        float pairs[LANES], before[LANES], chunk[LANES];
+        [[unroll]] for (uint j = 0u; j < LANES; j++)
+            pairs[j] = of_pairs[r * LANES + j];
+        unskew(pairs, before, chunk);
+        [[unroll]] for (uint e = 0u; e < LANES; e++) {
+            waiting[WAITING(r) * LANES + e] += before[e];
+            complete[r * LANES + e] = waiting[(WAITING(r) + ROWS - 1u - r) * LANES + e];
+        }
+        [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++) {
+            uint to = (WAITING(r) + ROWS - r) * LANES - 1u - i; // the last first
+            if (i < (ROWS - 1u - r) * LANES)
+                waiting[to] = waiting[to - LANES];
+        }
+        [[unroll]] for (uint e = 0u; e < LANES; e++)
+            waiting[WAITING(r) * LANES + e] = chunk[e];
+    }
+    add_value_chunk(diagonal(block, ROWS), complete);
+}
+
+// `near`: weights of the block meet rows of the table one by one.
 void take_weights(int block, bool near, bool is_past)
 {
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         past_mass[r] *= shrink[r];
         future_mass[r] *= shrink[r];
-        [[unroll]] for (uint e = 0u; e < LANES; e++) {
-            carry[r * LANES + e] *= shrink[r];
-            if (r % 2u == 0u)
-                held[r / 2u * LANES + e] *= shrink[r];
-        }
-        if (!near) {
-            float sum = 0.0;
-            [[unroll]] for (uint j = 0u; j < LANES; j++)
-                sum += s[r * LANES + j];
-            past_mass[r] += is_past ? sum : 0.0;
-            future_mass[r] += is_past ? 0.0 : sum;
-        }
+        [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
+            if (i < (ROWS - r) * LANES)
+                waiting[WAITING(r) * LANES + i] *= shrink[r];
     }
-    if (!near)
+    if (near) {
+        pass_weights(block, s);
         return;
-    [[unroll]] for (uint g = 0u; g < ROWS; g += 2u) {
-        float pairs[LANES], before[LANES], chunk[LANES], first[LANES], second[LANES];
+    }
+    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+        float sum = 0.0;
         [[unroll]] for (uint j = 0u; j < LANES; j++)
-            pairs[j] = s[(g + 1u) * LANES + j];
-        unskew(pairs, before, chunk);
-        [[unroll]] for (uint e = 0u; e < LANES; e++) {
-            second[e] = carry[(g + 1u) * LANES + e] + before[e];
-            carry[(g + 1u) * LANES + e] = chunk[e];
-            first[e] = held[g / 2u * LANES + e];
-        }
-        add_value_chunk(diagonal(block, g + 2u), g, first, second);
-        [[unroll]] for (uint j = 0u; j < LANES; j++)
-            pairs[j] = s[g * LANES + j];
-        unskew(pairs, before, chunk);
-        [[unroll]] for (uint e = 0u; e < LANES; e++) {
-            held[g / 2u * LANES + e] = carry[g * LANES + e] + before[e];
-            carry[g * LANES + e] = chunk[e];
-        }
+            sum += s[r * LANES + j];
+        past_mass[r] += is_past ? sum : 0.0;
+        future_mass[r] += is_past ? 0.0 : sum;
     }
 }
 
 // After the last block that was near: what is left on the way.
 void flush_weights(int last_near)
 {
-    [[unroll]] for (uint g = 0u; g < ROWS; g += 2u) {
-        float first[LANES], second[LANES];
-        [[unroll]] for (uint e = 0u; e < LANES; e++) {
-            first[e] = held[g / 2u * LANES + e];
-            second[e] = carry[(g + 1u) * LANES + e];
-        }
-        add_value_chunk(diagonal(last_near, g + 1u), g, first, second);
-        [[unroll]] for (uint e = 0u; e < LANES; e++) {
-            first[e] = carry[g * LANES + e];
-            second[e] = 0.0;
-        }
-        add_value_chunk(diagonal(last_near, g), g, first, second);
-    }
+    float none[ROWS * LANES];
+    [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
+        none[i] = 0.0;
+    [[dont_unroll]] for (int m = 1; m <= int(ROWS); m++)
+        pass_weights(last_near + m * LANES, none);
 }
 
 void add_far_values(int delta, float mass[ROWS])

@@ -68,12 +68,18 @@ uint slope_reference()
     return capped ? constants.slope_reference >> 2 : constants.slope_reference & 3u;
 }
 
+// Slopes of a head: of what is past, and of what is to come.
+vec2 slopes_of(uint h)
+{
+    vec4 two = constants.slopes[h >> 1];
+    return (h & 1u) != 0u ? two.zw : two.xy;
+}
+
 // Slope of a head times the distance, or times the key's place by slope_reference: j is the key's
 // index, pos_k its position, k_length the number of keys.
 float slope_bias(uint h, int delta, int j, int pos_k, int k_length)
 {
-    vec4 two = constants.slopes[h >> 1];
-    vec2 slope = (h & 1u) != 0u ? two.zw : two.xy;
+    vec2 slope = slopes_of(h);
     switch (slope_reference()) {
     case SLOPE_FROM_FIRST_KEY: return slope.x * float(j);
     case SLOPE_FROM_LAST_KEY: return slope.x * float(j - (k_length - 1));
