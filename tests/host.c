@@ -111,15 +111,9 @@ static void choose_device(host *h, const char *name)
     cr_assert_fail("host: no compute queue");
 }
 
-void host_open(host *h, harness_profile profile, bool validation)
-{
-    harness_select_drivers();
-    host_open_named(h, harness_device_name(profile), validation, NULL, NULL, 0);
-}
-
 /* With an instance: the device and what a host has on it. */
-static void open_device(host *h, const char *name, const void *device_next,
-                        const char *const *extensions, uint32_t extension_count)
+static void open_device(host *h, const char *name, const char *const *extensions,
+                        uint32_t extension_count)
 {
     const float priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {
@@ -129,7 +123,6 @@ static void open_device(host *h, const char *name, const void *device_next,
     };
     const VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-        .pNext = device_next,
         .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue,
         .enabledExtensionCount = extension_count,
@@ -148,13 +141,13 @@ static void open_device(host *h, const char *name, const void *device_next,
     h->pool = host_make_pool(h);
 }
 
-void host_open_named(host *h, const char *name, bool validation, const void *device_next,
-                     const char *const *extensions, uint32_t extension_count)
+void host_open(host *h, harness_profile profile, bool validation)
 {
+    harness_select_drivers();
     memset(h, 0, sizeof *h);
     h->get = harness_loader();
     open_instance(h, validation, NULL, 0);
-    open_device(h, name, device_next, extensions, extension_count);
+    open_device(h, harness_device_name(profile), NULL, 0);
 }
 
 void host_open_required(host *h, harness_profile profile, const rhumb_requirements *r)
@@ -173,7 +166,7 @@ void host_open_required(host *h, harness_profile profile, const rhumb_requiremen
     h->get = harness_loader();
     open_instance(h, false, r->recommended_instance_extensions,
                   r->recommended_instance_extension_count);
-    open_device(h, harness_device_name(profile), NULL, extensions, count);
+    open_device(h, harness_device_name(profile), extensions, count);
 }
 
 void host_close(host *h)

@@ -25,10 +25,6 @@ typedef struct host {
 
 /* Opens the device of the profile; `validation` with synchronization validation. */
 void host_open(host *h, harness_profile profile, bool validation);
-/* The first device with `name` in its name among the drivers that the environment names;
- * device_next and extensions go to vkCreateDevice. */
-void host_open_named(host *h, const char *name, bool validation, const void *device_next,
-                     const char *const *extensions, uint32_t extension_count);
 /* With every extension that rhumb requires or recommends on the instance and the device, and no
  * other. */
 void host_open_required(host *h, harness_profile profile, const rhumb_requirements *requirements);

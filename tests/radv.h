@@ -4,21 +4,21 @@
 #ifndef RHUMB_TESTS_RADV_H
 #define RHUMB_TESTS_RADV_H
 
-#include "host.h"
+#include "capture.h"
+#include "harness.h"
 
 typedef struct radv_statistics {
-    char line[512];        /* of the newest pipeline, as are code_bytes and assembly */
-    uint64_t code_bytes;
-    const char *assembly;
-    uint64_t spilled;      /* registers and bytes of scratch memory, of all pipelines so far */
+    char line[512];                 /* of the newest pipeline */
+    const capture_pipeline *newest; /* until the next pipeline is made */
+    uint64_t spilled;   /* registers and bytes of scratch memory, of all pipelines so far */
     uint32_t pipelines;
 } radv_statistics;
 
-/* A context whose pipelines are looked at when they are created; skips the test where there is no
- * RADV. The device stays open: null hardware has no queue to wait for, and crashes in
- * vkDestroyDevice. */
+/* A context whose pipelines are captured; skips the test where there is no RADV. */
 rhumb_context *radv_open(const char *family);
+void radv_close(void);
 
+/* Looks at the pipelines that were made since the last time. */
 const radv_statistics *radv_look(void);
 
 #endif

@@ -485,7 +485,7 @@ static void run_family(const char *family)
     rhumb_context *context = radv_open(family);
     compile_all(context, family);
     cr_expect_geq(radv_look()->pipelines, 90);
-    rhumb_destroy_context(context);
+    radv_close();
 }
 
 Test(null_hardware, every_kernel_compiles_without_spills_for_navi31)

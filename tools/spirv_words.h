@@ -2,8 +2,8 @@
  * shared memory, push constants, descriptors. Specialisation constants are resolved the way a
  * driver resolves them, so that the numbers are those of the pipeline and not of the module's
  * defaults. */
-#ifndef RHUMB_TESTS_SPIRV_WORDS_H
-#define RHUMB_TESTS_SPIRV_WORDS_H
+#ifndef RHUMB_TOOLS_SPIRV_WORDS_H
+#define RHUMB_TOOLS_SPIRV_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,6 +45,7 @@ typedef struct spirv_facts {
     uint64_t shared_bytes;     /* all variables of the Workgroup storage class */
     uint64_t push_bytes;       /* end of the last member of the push constant block, 0 without
                                   one */
+    uint64_t spec_ids[2];      /* bit i: there is a specialisation constant of id i, below 128 */
     uint64_t glsl_used[2];     /* bit i: instruction i of GLSL.std.450 occurs */
     uint32_t no_contraction;   /* number of results decorated NoContraction */
     uint32_t barriers;         /* OpControlBarrier */
@@ -60,6 +61,7 @@ bool spirv_read_facts(const uint32_t *words, size_t count,
                       size_t message_size);
 
 bool spirv_has_capability(const spirv_facts *facts, uint32_t capability);
+bool spirv_has_spec_id(const spirv_facts *facts, uint32_t id);
 bool spirv_uses_glsl(const spirv_facts *facts, uint32_t instruction);
 
 #endif

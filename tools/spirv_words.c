@@ -289,6 +289,9 @@ static void decorate(reader *r, const uint32_t *op, spirv_facts *facts)
     switch (op[2]) {
     case DECORATION_SPEC_ID:
         id->spec_id = value;
+        if (value < 128) {
+            facts->spec_ids[value / 64] |= UINT64_C(1) << (value % 64);
+        }
         break;
     case DECORATION_BINDING:
         id->binding = value;
@@ -468,6 +471,11 @@ bool spirv_has_capability(const spirv_facts *facts, uint32_t capability)
         }
     }
     return false;
+}
+
+bool spirv_has_spec_id(const spirv_facts *facts, uint32_t id)
+{
+    return id < 128 && (facts->spec_ids[id / 64] >> (id % 64) & 1) != 0;
 }
 
 bool spirv_uses_glsl(const spirv_facts *facts, uint32_t instruction)

@@ -1,0 +1,333 @@
+#include "isa.h"
+
+#include "rhumb_shared.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HAS(spec, name) (((spec)[SPEC_VIEWS] >> VIEW_##name & 1u) != 0)
+
+/* ----------------------------------------------------------------------------------------------
+ * Reading
+ */
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Whether it begins with either spelling of a kind of access, the newer one first. */
+static bool either(const char *text, const char *now, const char *before)
+{
+    return starts(text, now) || starts(text, before);
+}
+
+static uint32_t occurrences(const char *text, const char *part)
+{
+    uint32_t count = 0;
+
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++)
+        count++;
+    return count;
+}
+
+/* Whether an access to shared memory has two addresses: it is two of half the size. */
+static bool has_two(const char *text)
+{
+    return strstr(text, "2addr") != NULL || strstr(text, "read2") != NULL ||
+           strstr(text, "write2") != NULL;
+}
+
+/* Bytes of a lane that an access moves, by its name. */
+static double width_of(const char *text)
+{
+    static const struct {
+        const char *part;
+        double bytes;
+    } widths[] = {
+        {"b128", 16}, {"b96", 12},   {"b64", 8}, {"b32", 4}, {"dwordx4", 16}, {"dwordx3", 12},
+        {"dwordx2", 8}, {"dword", 4}, {"byte", 1}, {"_u8", 1}, {"_i8", 1},      {"_b8", 1},
+        {"short", 2}, {"16", 2},
+    };
+    char name[48];
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, " "), text);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (strstr(name, widths[i].part) != NULL)
+            return has_two(text) ? 2 * widths[i].bytes : widths[i].bytes;
+    return 0.0;
+}
+
+static uint32_t block_of(const isa_listing *l, uint32_t number)
+{
+    uint32_t i = 0;
+
+    while (i < l->count && l->blocks[i].number != number)
+        i++;
+    return i;
+}
+
+static void read_instruction(isa_listing *l, const char *text)
+{
+    isa_block *b = &l->blocks[l->count - 1];
+    const char *target = strstr(text, "BB");
+    const bool load = either(text, "buffer_load", "global_load") || starts(text, "flat_load");
+    const bool store = either(text, "buffer_store", "global_store") || starts(text, "flat_store");
+    const bool shared_load = either(text, "ds_load", "ds_read");
+    const bool shared_store = either(text, "ds_store", "ds_write");
+    double *of = b->count.of;
+    uint32_t number;
+
+    of[ISA_INSTRUCTIONS]++;
+    of[ISA_VECTOR] += starts(text, "v_dual_") ? 2 : starts(text, "v_");
+    of[ISA_MULTIPLY_ADDS] += occurrences(text, "fma") + occurrences(text, "v_mac_f") +
+                             occurrences(text, "v_mad_f");
+    of[ISA_SELECTS] += strstr(text, "cndmask") != NULL;
+    of[ISA_LOADS] += load;
+    of[ISA_STORES] += store;
+    of[ISA_GLOBAL_BYTES] += load || store ? width_of(text) : 0.0;
+    of[ISA_SHARED_LOADS] += shared_load ? 1 + has_two(text) : 0;
+    of[ISA_SHARED_STORES] += shared_store ? 1 + has_two(text) : 0;
+    of[ISA_SHARED_BYTES] += shared_load || shared_store ? width_of(text) : 0.0;
+    of[ISA_BARRIERS] += starts(text, "s_barrier") && !starts(text, "s_barrier_wait");
+    if (either(text, "s_branch", "s_cbranch") && target != NULL &&
+        sscanf(target, "BB%u", &number) == 1 && block_of(l, number) < b->back)
+        b->back = block_of(l, number);
+}
+
+bool isa_read(const char *assembly, isa_listing *l)
+{
+    memset(l, 0, sizeof *l);
+    for (const char *line = assembly; line != NULL && *line != '\0'; line = strchr(line, '\n')) {
+        char text[160];
+        uint32_t number;
+
+        line += *line == '\n';
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(line, ";\n"), line);
+        if (sscanf(text, "BB%u:", &number) == 1) {
+            if (l->count == ISA_MOST_BLOCKS)
+                return false;
+            l->blocks[l->count] = (isa_block){.number = number, .back = l->count + 1};
+            l->count++;
+        } else if (l->count > 0 && text[0] == '\t') {
+            read_instruction(l, text + 1);
+        }
+    }
+    return l->count > 0;
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * Loops
+ */
+static void add(isa_count *sum, const isa_count *part, double times)
+{
+    for (uint32_t i = 0; i < ISA_COUNTS; i++)
+        sum->of[i] += times * part->of[i];
+}
+
+static isa_count sum_of(const isa_listing *l, uint32_t first, uint32_t last)
+{
+    isa_count sum = {{0}};
+
+    for (uint32_t i = first; i <= last; i++)
+        add(&sum, &l->blocks[i].count, 1.0);
+    return sum;
+}
+
+isa_count isa_sum(const isa_listing *l)
+{
+    return sum_of(l, 0, l->count - 1);
+}
+
+static bool ends_loop(const isa_listing *l, uint32_t i)
+{
+    return l->blocks[i].back <= i;
+}
+
+static bool is_innermost(const isa_listing *l, uint32_t last)
+{
+    for (uint32_t i = l->blocks[last].back; i < last; i++)
+        if (ends_loop(l, i) && l->blocks[i].back > l->blocks[last].back)
+            return false;
+    return true;
+}
+
+/* The one that multiplies and adds most; of those around it, which do no more, the innermost. */
+static bool find_key_loop(const isa_listing *l, uint32_t *first, uint32_t *last)
+{
+    double most = 0.0;
+
+    for (uint32_t i = 0; i < l->count; i++) {
+        const double found =
+            ends_loop(l, i) ? sum_of(l, l->blocks[i].back, i).of[ISA_MULTIPLY_ADDS] : 0.0;
+        if (found > most) {
+            *first = l->blocks[i].back;
+            *last = i;
+            most = found;
+        }
+    }
+    return most > 0.0;
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * The tile form. Its inner loops are known by what they do.
+ */
+
+#define STAGED 40
+
+/* What a lane stages in the loops that do, in their order, in all rounds of loops around them. */
+typedef struct staging {
+    uint32_t quads[STAGED];
+    uint32_t count;
+    uint32_t next;
+} staging;
+
+static staging staging_of(const uint32_t *spec)
+{
+    const uint32_t invocations = spec[SPEC_WORKGROUP];
+    const uint32_t rows = invocations / TILE_LANES * TILE_ROWS, keys = TILE_LANES * spec[SPEC_KEYS];
+    const uint32_t quads = spec[SPEC_HEAD_DIM] / 4, value_quads = spec[SPEC_VALUE_CHUNK] / 4;
+    const bool a = HAS(spec, QUERY_TABLE), c = HAS(spec, KEY_TABLE), v = HAS(spec, VALUE_TABLE);
+    staging s = {.count = 0};
+
+    if (spec[SPEC_HEAD_CHUNK] < spec[SPEC_HEAD_DIM])
+        s.quads[s.count++] = rows * quads / invocations;
+    s.quads[s.count++] = keys * quads / invocations;
+    for (uint32_t i = 0; i < (uint32_t)a + c; i++)
+        s.quads[s.count++] = (rows + keys) * quads / invocations;
+    if (HAS(spec, MASK))
+        s.quads[s.count++] = TILE_ROWS * spec[SPEC_KEYS]; /* single elements */
+    for (uint32_t d = 0; d < spec[SPEC_VALUE_DIM] && s.count + 2 <= STAGED;
+         d += spec[SPEC_VALUE_CHUNK]) {
+        s.quads[s.count++] = keys * value_quads / invocations;
+        if (v)
+            s.quads[s.count++] = (rows + keys) * value_quads / invocations;
+    }
+    return s;
+}
+
+static bool stages(const isa_count *loop)
+{
+    return loop->of[ISA_LOADS] > 0 && loop->of[ISA_LOADS] == loop->of[ISA_SHARED_STORES] &&
+           loop->of[ISA_MULTIPLY_ADDS] == 0;
+}
+
+static bool caps(const isa_count *loop)
+{
+    return loop->of[ISA_SHARED_STORES] > 0 && loop->of[ISA_LOADS] == 0;
+}
+
+/* How often an innermost loop runs in all, which is not one that stages. */
+static double rounds_of(const isa_count *loop, const uint32_t *spec)
+{
+    const double fused = loop->of[ISA_MULTIPLY_ADDS];
+    const uint32_t keys = spec[SPEC_KEYS];
+
+    if (caps(loop))
+        return 0.0;
+    if (fused == 0 && loop->of[ISA_LOADS] == 0 && loop->of[ISA_SHARED_LOADS] > 0)
+        /* looks for what is not finite in V, where keys are hidden */
+        return HAS(spec, MASK) ? TILE_LANES * keys * spec[SPEC_VALUE_CHUNK] / 4.0 /
+                                     spec[SPEC_WORKGROUP] / loop->of[ISA_SHARED_LOADS]
+                               : 0.0;
+    if (fused == TILE_ROWS * spec[SPEC_VALUE_CHUNK] / TILE_LANES &&
+        loop->of[ISA_SHARED_LOADS] < 2 * (TILE_ROWS + keys))
+        /* of keys; those that select are for what is not finite */
+        return 2 * loop->of[ISA_SELECTS] >= fused ? 0.0 : TILE_LANES * keys;
+    if (fused >= TILE_ROWS * keys * 4) /* of channels, 8 at a time; first products may be no fma */
+        return spec[SPEC_HEAD_DIM] / 8.0;
+    if (fused > 0) /* w - u, a quad at a time */
+        return spec[SPEC_HEAD_DIM] / 4.0;
+    return loop->of[ISA_LOADS] > 0 ? 6.0 : 1.0; /* search among the edges */
+}
+
+/* V's table: a row for each slot, a product for each key. */
+static void add_value_rows(const isa_listing *l, uint32_t first, uint32_t last,
+                           const uint32_t *spec, isa_count *sum)
+{
+    const double keys = TILE_LANES * spec[SPEC_KEYS];
+    const double slots = keys + 24.0;
+
+    for (uint32_t i = first; i <= last; i++) {
+        const isa_count *block = &l->blocks[i].count;
+        add(sum, block, (block->of[ISA_MULTIPLY_ADDS] > 0 ? keys : slots) - 1.0);
+    }
+}
+
+static bool count_tile(const isa_listing *l, uint32_t first, uint32_t last, const uint32_t *spec,
+                       isa_count *sum)
+{
+    staging staged = staging_of(spec);
+
+    for (uint32_t i = first; i < last; i++) {
+        const uint32_t start = l->blocks[i].back;
+        const isa_count loop = ends_loop(l, i) ? sum_of(l, start, i) : (isa_count){{0}};
+        uint32_t parts = 0;
+
+        if (!ends_loop(l, i) || !is_innermost(l, i))
+            continue;
+        for (uint32_t n = start; n <= i; n++)
+            parts += l->blocks[n].count.of[ISA_MULTIPLY_ADDS] > 0;
+        if (stages(&loop) && staged.next == staged.count)
+            return false;
+        if (stages(&loop))
+            add(sum, &loop, staged.quads[staged.next++] / loop.of[ISA_LOADS] - 1.0);
+        else if (parts > 1 && !caps(&loop))
+            add_value_rows(l, start, i, spec, sum);
+        else
+            add(sum, &loop, rounds_of(&loop, spec) - 1.0);
+    }
+    return staged.next == staged.count;
+}
+
+bool isa_key_loop(const isa_listing *l, const uint32_t *spec, isa_loop *loop)
+{
+    uint32_t first = 0, last = 0;
+
+    if (!find_key_loop(l, &first, &last))
+        return false;
+    loop->count = sum_of(l, first, last);
+    loop->multiply_adds = loop->count.of[ISA_MULTIPLY_ADDS];
+    if (spec == NULL)
+        return true;
+    const uint32_t keys = 1u + HAS(spec, QUERY_TABLE) + HAS(spec, KEY_TABLE); /* vectors of a pair */
+    const uint32_t values = 1u + HAS(spec, VALUE_TABLE);
+    loop->multiply_adds = (double)TILE_ROWS * spec[SPEC_KEYS] *
+                          (spec[SPEC_HEAD_DIM] * keys + spec[SPEC_VALUE_DIM] * values);
+    return count_tile(l, first, last, spec, &loop->count);
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * Residency
+ */
+double isa_waves(const char *device, uint32_t vector_registers, uint32_t shared_bytes,
+                 uint32_t invocations, uint32_t subgroup_size, uint32_t *lanes)
+{
+    static const struct generation {
+        const char *part; /* of the device's name */
+        uint32_t lanes;   /* that a register has */
+        double registers; /* of a SIMD */
+        double waves;     /* that it holds at most, of any size */
+        double memory;    /* that four SIMDs share */
+    } generations[] = {
+        {"NAVI31", 32, 1536, 16, 131072}, {"NAVI32", 32, 1536, 16, 131072},
+        {"NAVI2", 32, 1024, 16, 131072},  {"VANGOGH", 32, 1024, 16, 131072},
+        {"POLARIS", 64, 256, 10, 65536},  {"VEGA", 64, 256, 10, 65536},
+    };
+
+    for (size_t i = 0; i < sizeof generations / sizeof *generations; i++) {
+        const struct generation *g = &generations[i];
+        const uint32_t units = subgroup_size > g->lanes ? subgroup_size / g->lanes : 1;
+        double waves = g->waves;
+        if (strstr(device, g->part) == NULL)
+            continue;
+        *lanes = g->lanes;
+        if (vector_registers > 0)
+            waves = fmin(waves, floor(g->registers / (units * vector_registers)));
+        waves *= units;
+        if (shared_bytes > 0)
+            waves = fmin(waves, floor(g->memory / shared_bytes) * invocations / (4.0 * g->lanes));
+        return waves;
+    }
+    return 0.0;
+}
