@@ -181,22 +181,104 @@ const char *command_op_name(rhumb_op op)
     return (uint32_t)op < sizeof names / sizeof *names ? names[op] : "?";
 }
 
-rhumb_result command_open_device(const gpu_options *options, gpu **g, char *error, size_t size)
+bool command_op_from_name(const char *name, rhumb_op last, rhumb_op *op)
+{
+    for (int i = RHUMB_OP_ROTATE; i <= (int)last; i++) {
+        *op = (rhumb_op)i;
+        if (strcmp(name, command_op_name(*op)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const struct view_name {
+    const char *name;
+    rhumb_view_id id;
+} view_names[] = {
+    {"q", RHUMB_VIEW_Q},
+    {"k", RHUMB_VIEW_K},
+    {"v", RHUMB_VIEW_V},
+    {"o", RHUMB_VIEW_O},
+    {"q_out", RHUMB_VIEW_Q_OUT},
+    {"k_out", RHUMB_VIEW_K_OUT},
+    {"positions_q", RHUMB_VIEW_POSITIONS_Q},
+    {"positions_k", RHUMB_VIEW_POSITIONS_K},
+    {"lengths", RHUMB_VIEW_LENGTHS},
+    {"status", RHUMB_VIEW_STATUS},
+    {"v_out", RHUMB_VIEW_V_OUT},
+    {"slots", RHUMB_VIEW_SLOTS},
+    {"q_gain", RHUMB_VIEW_Q_GAIN},
+    {"k_gain", RHUMB_VIEW_K_GAIN},
+    {"frequencies", RHUMB_VIEW_FREQUENCIES},
+    {"table", RHUMB_VIEW_TABLE},
+    {"query_table", RHUMB_VIEW_QUERY_TABLE},
+    {"key_table", RHUMB_VIEW_KEY_TABLE},
+    {"value_table", RHUMB_VIEW_VALUE_TABLE},
+    {"table_scalar", RHUMB_VIEW_TABLE_SCALAR},
+    {"content_bias", RHUMB_VIEW_CONTENT_BIAS},
+    {"position_bias", RHUMB_VIEW_POSITION_BIAS},
+    {"segment_bias", RHUMB_VIEW_SEGMENT_BIAS},
+    {"segment_table", RHUMB_VIEW_SEGMENT_TABLE},
+    {"segments_q", RHUMB_VIEW_SEGMENTS_Q},
+    {"segments_k", RHUMB_VIEW_SEGMENTS_K},
+    {"mask", RHUMB_VIEW_MASK},
+    {"row_scale", RHUMB_VIEW_ROW_SCALE},
+    {"head_scale", RHUMB_VIEW_HEAD_SCALE},
+    {"workspace", RHUMB_VIEW_WORKSPACE},
+    {"sinks", RHUMB_VIEW_SINKS},
+    {"lse", RHUMB_VIEW_LSE},
+    {"x", RHUMB_VIEW_X},
+    {"y", RHUMB_VIEW_Y},
+    {"weight", RHUMB_VIEW_WEIGHT},
+    {"offset", RHUMB_VIEW_OFFSET},
+    {"positions", RHUMB_VIEW_POSITIONS},
+    {"column_table", RHUMB_VIEW_COLUMN_TABLE},
+    {"valid", RHUMB_VIEW_VALID},
+    {"block_table", RHUMB_VIEW_BLOCK_TABLE},
+    {"q_starts", RHUMB_VIEW_Q_STARTS},
+    {"k_starts", RHUMB_VIEW_K_STARTS},
+    {"parts", RHUMB_VIEW_PARTS},
+    {"part_lse", RHUMB_VIEW_PART_LSE},
+};
+
+const char *command_view_name(rhumb_view_id id)
+{
+    return (uint32_t)id < RHUMB_VIEW_COUNT ? view_names[id].name : "?";
+}
+
+bool command_view_from_name(const char *name, size_t length, rhumb_view_id *id)
+{
+    for (size_t i = 0; i < sizeof view_names / sizeof *view_names; i++) {
+        const struct view_name *v = &view_names[i];
+        if (strlen(v->name) == length && strncmp(v->name, name, length) == 0) {
+            *id = v->id;
+            return true;
+        }
+    }
+    return false;
+}
+
+rhumb_result command_device_error(const gpu_options *options, rhumb_result result, char *error,
+                                  size_t size)
 {
     static const char function[] = "create_standalone: ";
-    const rhumb_result result = gpu_open(options, g, error, size);
     const bool chosen =
         options->device_name != NULL || options->device_index != RHUMB_DEVICE_ANY;
     size_t length;
 
-    if (result == RHUMB_OK)
-        return result;
     if (strncmp(error, function, strlen(function)) == 0)
         memmove(error, error + strlen(function), strlen(error + strlen(function)) + 1);
     length = strlen(error);
     if (result == RHUMB_ERROR_NO_DEVICE && chosen)
         snprintf(error + length, size - length, "; rhumb devices lists them");
     return result;
+}
+
+rhumb_result command_open_device(const gpu_options *options, gpu **g, char *error, size_t size)
+{
+    const rhumb_result result = gpu_open(options, g, error, size);
+
+    return result == RHUMB_OK ? result : command_device_error(options, result, error, size);
 }
 
 const char *command_amount_text(double amount, const char *unit, char *text, size_t size)

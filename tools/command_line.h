@@ -45,10 +45,18 @@ const char *command_dtype_name(rhumb_dtype dtype);       /* "f32" */
 bool command_dtype_from_name(const char *name, rhumb_dtype *dtype);
 const char *command_variant_name(rhumb_variant variant); /* "generic" */
 const char *command_op_name(rhumb_op op);                /* "rotate" */
+/* Of the operations up to `last`. */
+bool command_op_from_name(const char *name, rhumb_op last, rhumb_op *op);
+const char *command_view_name(rhumb_view_id id);         /* "query_table" */
+/* Of `length` characters; also the names that rhumb.h has beside those of the ids. */
+bool command_view_from_name(const char *name, size_t length, rhumb_view_id *id);
 
 /* Opens the chosen device. An error is told in the user's terms: no function of the library in
  * front, and where the device that was asked for is not there, how to find those that are. */
 rhumb_result command_open_device(const gpu_options *options, gpu **g, char *error, size_t size);
+/* The same of the line that another way of opening it has left; returns `result`. */
+rhumb_result command_device_error(const gpu_options *options, rhumb_result result, char *error,
+                                  size_t size);
 
 /* "1.50 GFLOP" into text, for 1.5e9 and "FLOP"; returns text. */
 const char *command_amount_text(double amount, const char *unit, char *text, size_t size);

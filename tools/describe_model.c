@@ -113,6 +113,24 @@ const char *describe_value(const describe_report *report, const char *kind, cons
     return NULL;
 }
 
+const rhumb_layer_kind *describe_kind(const describe_report *report, const char *name,
+                                      char *message, size_t message_size)
+{
+    size_t length;
+
+    for (uint32_t i = 0; i < report->kind_count; i++) {
+        if (name == NULL || strcmp(report->kinds[i].name, name) == 0)
+            return &report->kinds[i];
+    }
+    length = (size_t)snprintf(message, message_size,
+                              "--kind: the model has no layers \"%.60s\"; it has ",
+                              name != NULL ? name : "");
+    for (uint32_t i = 0; i < report->kind_count && length < message_size; i++)
+        length += (size_t)snprintf(message + length, message_size - length, "%s\"%s\"",
+                                   i > 0 ? ", " : "", report->kinds[i].name);
+    return NULL;
+}
+
 const char *describe_beyond(const rhumb_layer_kind *kind, rhumb_op op)
 {
     const rhumb_header *rotary = kind->rotary;

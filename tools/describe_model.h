@@ -1,5 +1,5 @@
-/* What a model's configuration resolves to: shared by `rhumb describe`, `rhumb run` and
- * `rhumb check --configs`. Prints nothing. */
+/* What a model's configuration resolves to: shared by `rhumb describe`, `rhumb run`,
+ * `rhumb modules` and `rhumb check --configs`. Prints nothing. */
 #ifndef RHUMB_TOOLS_DESCRIBE_MODEL_H
 #define RHUMB_TOOLS_DESCRIBE_MODEL_H
 
@@ -40,7 +40,11 @@ void describe_free(describe_report *report);
 /* The value of the first row of a kind and field, or NULL. */
 const char *describe_value(const describe_report *report, const char *kind, const char *field);
 
-/* What an operation on these layers needs and `rhumb run` does not do; NULL: nothing. */
+/* The kind of a name (NULL: the first), or NULL with a line about --kind in `message`. */
+const rhumb_layer_kind *describe_kind(const describe_report *report, const char *name,
+                                      char *message, size_t message_size);
+
+/* What an operation on these layers needs and the commands do not do; NULL: nothing. */
 const char *describe_beyond(const rhumb_layer_kind *kind, rhumb_op op);
 
 /* The report as a JSON object in the key names of the NAME.expected.json files, indented, ending in

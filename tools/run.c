@@ -110,19 +110,6 @@ static const char *combination(const arguments *a)
     return NULL;
 }
 
-static bool find_op(const arguments *a, rhumb_op *op)
-{
-    const rhumb_op last = a->scheme != NULL ? RHUMB_OP_PROJECT : RHUMB_OP_ATTENTION;
-
-    *op = RHUMB_OP_ATTENTION;
-    for (int i = RHUMB_OP_ROTATE; a->op != NULL && i <= (int)last; i++) {
-        *op = (rhumb_op)i;
-        if (strcmp(a->op, command_op_name(*op)) == 0)
-            return true;
-    }
-    return a->op == NULL;
-}
-
 /* Of the flags, which the parameters have too. */
 static const char *set_flags(const arguments *a, run_request *request)
 {
@@ -143,13 +130,15 @@ static const char *set_flags(const arguments *a, run_request *request)
 /* What the arguments ask for, without the layer. */
 static bool make_request(const arguments *a, run_request *request, tensor_error *error)
 {
+    const rhumb_op last = a->scheme != NULL ? RHUMB_OP_PROJECT : RHUMB_OP_ATTENTION;
     const char *wrong = combination(a);
 
     memset(request, 0, sizeof *request);
     run_plan_init(&request->settings.plan);
     request->check = a->check;
     request->dtype_given = a->dtype != NULL;
-    if (wrong == NULL && !find_op(a, &request->op))
+    request->op = RHUMB_OP_ATTENTION;
+    if (wrong == NULL && a->op != NULL && !command_op_from_name(a->op, last, &request->op))
         wrong = a->scheme != NULL ? "--op wants rotate, attention, encode, resize, bias, scores or "
                                     "project"
                                   : "--op wants rotate or attention";
@@ -163,15 +152,6 @@ static bool make_request(const arguments *a, run_request *request, tensor_error 
     if (wrong != NULL)
         snprintf(error->line, sizeof error->line, "%s", wrong);
     return wrong == NULL;
-}
-
-static const rhumb_layer_kind *find_kind(const describe_report *report, const char *name)
-{
-    for (uint32_t i = 0; i < report->kind_count; i++) {
-        if (name == NULL || strcmp(report->kinds[i].name, name) == 0)
-            return &report->kinds[i];
-    }
-    return NULL;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -308,42 +288,18 @@ static int run_on_device(const arguments *a, run_request *request)
 static int run_layer(const arguments *a, run_request *request)
 {
     const rhumb_layer_kind *kind = request->kind;
-    const rhumb_header *scheme = kind->rotary;
-    run_plan *plan = &request->settings.plan;
 
-    if (request->op == RHUMB_OP_ROTATE && scheme == NULL)
+    if (request->op == RHUMB_OP_ROTATE && kind->rotary == NULL)
         return command_error("run", "rotate: layers of kind \"%s\" have no rotary embedding",
                              kind->name);
-    request->settings.entry = scheme != NULL ? scheme_find_type(scheme->type) : NULL;
-    request->settings.scheme = scheme;
-    plan->heads = kind->heads;
-    plan->kv_heads = kind->kv_heads;
-    plan->head_dim = kind->head_dim;
-    if (request->op == RHUMB_OP_ATTENTION) {
-        plan->scale = kind->scale;
-        plan->window_left = kind->window_left;
-        plan->window_right = kind->window_right;
-        plan->chunk = kind->chunk;
-        plan->softcap = kind->softcap;
-    }
+    run_settings_layer(kind, request->op, &request->settings);
     return run_on_device(a, request);
-}
-
-static int unknown_kind(const describe_report *report, const char *name)
-{
-    char list[DESCRIBE_MAX_KINDS * 36] = "";
-    size_t length = 0;
-
-    for (uint32_t i = 0; i < report->kind_count; i++)
-        length += (size_t)snprintf(list + length, sizeof list - length, "%s\"%s\"",
-                                   i > 0 ? ", " : "", report->kinds[i].name);
-    return command_usage_error("run", "--kind: the model has no layers \"%.60s\"; it has %s", name,
-                               list);
 }
 
 static int run_config(const arguments *a, run_request *request)
 {
     describe_report *report = calloc(1, sizeof *report);
+    char message[DESCRIBE_MESSAGE_BYTES] = "";
     int status;
 
     if (report == NULL)
@@ -351,9 +307,9 @@ static int run_config(const arguments *a, run_request *request)
     if (describe_model_file(a->config, report) != RHUMB_OK) {
         status = command_error("run", "%s", report->message);
     } else {
-        request->kind = find_kind(report, a->kind);
+        request->kind = describe_kind(report, a->kind, message, sizeof message);
         if (request->kind == NULL)
-            status = unknown_kind(report, a->kind != NULL ? a->kind : "");
+            status = command_usage_error("run", "%s", message);
         else if (describe_beyond(request->kind, request->op) != NULL)
             status =
                 command_error("run", "layers of kind \"%s\" have %s: not done here yet",

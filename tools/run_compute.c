@@ -54,39 +54,6 @@ static uint32_t length_of(const run_request *request, const run_tensors *t)
     return (uint32_t)length;
 }
 
-/* Projections know of a continuous bias only: tables of all other schemes are made alike. */
-static const void *plan_scheme(const run_request *request)
-{
-    const run_settings *s = &request->settings;
-
-    if (run_rotary(request) != NULL || s->entry == NULL ||
-        (request->op == RHUMB_OP_PROJECT && s->entry->type != RHUMB_TYPE_SWIN_V2))
-        return NULL;
-    return s->scheme;
-}
-
-static void set_info(const run_request *request, gpu_operation *op)
-{
-    const run_plan *p = &request->settings.plan;
-
-    op->info.heads = p->heads;
-    op->info.kv_heads = p->kv_heads;
-    op->info.head_dim = p->head_dim;
-    op->info.value_dim = p->value_dim;
-    op->info.max_q_length = p->q_len;
-    op->info.max_k_length = p->k_len;
-    op->info.rotary = run_rotary(request);
-    op->info.scheme = plan_scheme(request);
-    op->info.scale = (float)p->scale;
-    op->info.variant = p->variant;
-    op->info.mask_order = p->mask_order;
-    op->info.purpose = p->purpose;
-    op->info.append = p->append;
-    op->info.weight_layout = p->weight_layout;
-    op->info.norm_epsilon = (float)p->norm_epsilon;
-    op->info.gain_offset = (float)p->gain_offset;
-}
-
 static void set_dispatch(const run_request *request, gpu_operation *op)
 {
     const run_plan *p = &request->settings.plan;
@@ -254,7 +221,7 @@ static bool operate(gpu *g, const run_request *request, run_tensors *t, uint32_t
     int32_t status = 0;
 
     gpu_init_operation(&op, request->op);
-    set_info(request, &op);
+    run_settings_info(&request->settings, &op.info);
     set_dispatch(request, &op);
     op.old_length = request->settings.plan.old_length;
     op.new_length = length;

@@ -167,6 +167,71 @@ void run_settings_free(run_settings *settings)
     memset(settings, 0, sizeof *settings);
 }
 
+/* ----------------------------------------------------------------------------------------------
+ * Use
+ */
+void run_settings_layer(const rhumb_layer_kind *kind, rhumb_op op, run_settings *settings)
+{
+    const rhumb_header *scheme = kind->rotary;
+    run_plan *plan = &settings->plan;
+
+    settings->entry = scheme != NULL ? scheme_find_type(scheme->type) : NULL;
+    settings->scheme = scheme;
+    plan->heads = kind->heads;
+    plan->kv_heads = kind->kv_heads;
+    plan->head_dim = kind->head_dim;
+    if (op == RHUMB_OP_ATTENTION) {
+        plan->scale = kind->scale;
+        plan->window_left = kind->window_left;
+        plan->window_right = kind->window_right;
+        plan->chunk = kind->chunk;
+        plan->softcap = kind->softcap;
+    }
+}
+
+const void *run_settings_rotary(const run_settings *settings)
+{
+    return settings->entry != NULL && settings->entry->kind == SCHEME_rotary ? settings->scheme
+                                                                             : NULL;
+}
+
+/* Projections know of a continuous bias only: tables of all other schemes are made alike. */
+static const void *other_scheme(const run_settings *s, rhumb_op op)
+{
+    if (run_settings_rotary(s) != NULL || s->entry == NULL ||
+        (op == RHUMB_OP_PROJECT && s->entry->type != RHUMB_TYPE_SWIN_V2))
+        return NULL;
+    return s->scheme;
+}
+
+static void set_size(uint32_t *size, uint32_t given)
+{
+    if (given != 0)
+        *size = given;
+}
+
+void run_settings_info(const run_settings *settings, rhumb_plan_info *info)
+{
+    const run_plan *p = &settings->plan;
+
+    set_size(&info->heads, p->heads);
+    set_size(&info->kv_heads, p->kv_heads);
+    set_size(&info->head_dim, p->head_dim);
+    set_size(&info->value_dim, p->value_dim);
+    set_size(&info->max_q_length, p->q_len);
+    set_size(&info->max_k_length, p->k_len);
+    info->rotary = run_settings_rotary(settings);
+    info->scheme = other_scheme(settings, info->op);
+    info->scale = (float)p->scale;
+    info->variant = p->variant;
+    info->mask_order = p->mask_order;
+    info->purpose = p->purpose;
+    info->append = p->append;
+    info->weight_layout = p->weight_layout;
+    info->norm_epsilon = (float)p->norm_epsilon;
+    info->gain_offset = (float)p->gain_offset;
+}
+
 cJSON *run_plan_write(const run_plan *plan)
 {
     run_plan plain;

@@ -6,6 +6,8 @@
 #include "gpu.h"
 #include "scheme_json.h"
 
+#include <rhumb/rhumb_model.h>
+
 /* Sizes are 0 where they are not given; they follow from the tensors then. */
 typedef struct run_plan {
     uint32_t batch;
@@ -57,6 +59,15 @@ typedef struct run_settings {
 bool run_settings_read(const char *scheme, const char *params, run_settings *settings,
                        tensor_error *error);
 void run_settings_free(run_settings *settings);
+
+/* Scheme, sizes and softmax of a layer of a model, for rotate and attention. */
+void run_settings_layer(const rhumb_layer_kind *kind, rhumb_op op, run_settings *settings);
+
+/* The scheme where it is a rotary one, or NULL. */
+const void *run_settings_rotary(const run_settings *settings);
+
+/* What a plan is told of them: schemes, and of the plan sizes that are given. info->op is set. */
+void run_settings_info(const run_settings *settings, rhumb_plan_info *info);
 
 /* Every field of the plan that differs from its default, by name. */
 cJSON *run_plan_write(const run_plan *plan);

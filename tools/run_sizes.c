@@ -7,9 +7,7 @@
 
 const void *run_rotary(const run_request *request)
 {
-    const run_settings *s = &request->settings;
-
-    return s->entry != NULL && s->entry->kind == SCHEME_rotary ? s->scheme : NULL;
+    return run_settings_rotary(&request->settings);
 }
 
 uint32_t run_axes(const run_request *request)
