@@ -176,7 +176,7 @@ Test(cli, help_and_version_go_to_stdout)
 {
     static const char *const asked[] = {
         "--help", "-h", "check --help", "run --help", "devices --help", "describe --help",
-        "bench --help"};
+        "modules --help", "bench --help"};
 
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         expect_success(asked[i]);
@@ -249,6 +249,8 @@ Test(cli, results_that_cannot_be_written_are_status_1)
         "run --config F/config.json --random 4 --json",
         "describe F/config.json",
         "describe F/config.json --json",
+        "modules --scheme none",
+        "modules --scheme none --json",
         "bench --list",
         "bench --rounds 1 --only limits/dispatch",
         "bench --rounds 1 --only limits/dispatch --json",
@@ -281,7 +283,8 @@ Test(cli, results_that_cannot_be_written_are_status_1)
 Test(cli, every_option_that_a_usage_line_shows_is_explained)
 {
     static const char *const commands[] = {"check --help", "run --help", "devices --help",
-                                           "describe --help", "bench --help"};
+                                           "describe --help", "modules --help",
+                                           "bench --help"};
 
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         expect_success(commands[i]);

@@ -11,6 +11,7 @@ int rhumb_command_check(int argc, char **argv);
 int rhumb_command_run(int argc, char **argv);
 int rhumb_command_describe(int argc, char **argv);
 int rhumb_command_devices(int argc, char **argv);
+int rhumb_command_modules(int argc, char **argv);
 int rhumb_command_bench(int argc, char **argv); /* bench/bench.c */
 
 #endif /* RHUMB_TOOLS_COMMANDS_H */

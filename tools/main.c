@@ -17,6 +17,8 @@ static const command commands[] = {
     {"describe", rhumb_command_describe, "what a model's config.json resolves to, and why"},
     {"devices", rhumb_command_devices,
      "devices, their limits, and the variants of rotate and attention"},
+    {"modules", rhumb_command_modules,
+     "the pipelines of a plan: resources, registers, machine code of the driver"},
     {"bench", rhumb_command_bench, "rates of the operations against the limits of the device"},
 };
 
