@@ -355,15 +355,74 @@ bool any_not_finite()
     return subgroupBallot(most >= 0x7f800000u) != uvec4(0u);
 }
 
-// acc += weights . v; `select`: what weighs nothing is passed over.
-void add_values(bool select)
+// acc += weights . v.
+void add_values()
 {
     [[unroll]] for (uint d = 0u; d < VALUE_DIM; d += 4u) {
         [[unroll]] for (uint i = 0u; i < 4u; i++)
             [[unroll]] for (uint r = 0u; r < ROWS; r++)
                 acc[(d + i) * ROWS + r] *= shrink[r];
-        ADD_WEIGHTED(v_quads[d / 4u], s, select)
+        ADD_WEIGHTED(v_quads[d / 4u], s)
     }
+}
+
+// The same, and what weighs nothing is passed over. It is rare, so it is a loop over the keys: weights
+// move on by one in each round, and after all of them are where they were.
+void select_values()
+{
+    [[dont_unroll]] for (uint j = 0u; j < LANES; j++) {
+        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+            float w = s[r * LANES];
+            float kept = j == 0u ? shrink[r] : 1.0;
+            [[unroll]] for (uint d = 0u; d < VALUE_DIM; d++) {
+                float y = subgroupShuffle(v_quads[d / 4u][d % 4u], j);
+                acc[d * ROWS + r] = fma(w, w == 0.0 ? 0.0 : y, acc[d * ROWS + r] * kept);
+            }
+            [[unroll]] for (uint i = 0u; i < LANES - 1u; i++)
+                s[r * LANES + i] = s[r * LANES + i + 1u];
+            s[r * LANES + LANES - 1u] = w;
+        }
+    }
+}
+
+// Attention of the rows over the keys of a block. s: what the query-side terms gave.
+void add_block(int block, KeyRange range, uint kv_head, Reach row_reach[ROWS], bool near,
+               bool is_past)
+{
+    uint key = min(uint(block) + lane, uint(range.end) - 1u);
+    uvec2 place = has_term(TERM_WINDOW) ? uvec2(b, key_pixel(key)) : key_place(b, key);
+    bool real = place.y != NO_PIXEL;
+    uint l = real ? place.y : 0u;
+    load_key(k_at(place.x, kv_head, l), real);
+    add_products();
+    if (has_term(TERM_KEY)) {
+        if (near) {
+            add_key_terms(block);
+        } else {
+            ivec2 edges = near_distances(b);
+            add_far_key_terms(is_past ? edges.x : edges.y);
+        }
+    }
+    if (has_term(TERM_SEGMENT))
+        add_segments(block);
+    finish_logits(block);
+
+    bool edge = has_view(VIEW_MASK) || !all_visible(first_row, last_row, block, LANES, len);
+    if (edge)
+        hide_keys(block, range.end, row_reach);
+    weigh();
+    load_values(v_at(place.x, kv_head, l), real);
+    bool select = false;
+    if (edge)
+        select = any_not_finite();
+    if (select)
+        select_values();
+    else
+        add_values();
+    if (has_term(TERM_VALUE))
+        shrink_weights(near, is_past);
+    if (has_term(TERM_WINDOW))
+        advance_window();
 }
 
 void main()
@@ -397,6 +456,10 @@ void main()
     int first = first_block(range, LANES);
     int near_first = first;
     int near_end = range.end;
+    int last_near = 0;
+    // Chunks enter before the blocks that want them, and the weights of V's are complete after.
+    int loop_first = first;
+    int loop_end = range.end;
     float far_past[ROWS], far_future[ROWS];
     if (has_vector_tables()) {
         ivec2 near = near_distances(b);
@@ -407,80 +470,48 @@ void main()
             near_end = (near.y + base + LANES * ROWS + LANES - 2) / LANES * LANES;
         near_first = min(near_first, range.end);
         near_end = clamp(near_end, near_first, range.end);
+        last_near = (near_end - 1) / LANES * LANES;
         if (has_term(TERM_QUERY | TERM_SCALAR)) {
             far_query_terms(near.x, far_past);
             far_query_terms(near.y, far_future);
             [[unroll]] for (uint i = 0u; i < STREAMED(ROWS) * LANES; i++)
                 streamed[i] = 0.0;
+            if (near_first < near_end)
+                loop_first = min(first, near_first - int(ROWS) * LANES);
         }
         if (has_term(TERM_VALUE)) {
             [[unroll]] for (uint i = 0u; i < WAITING_CHUNKS * LANES; i++)
                 waiting[i] = 0.0;
             [[unroll]] for (uint r = 0u; r < ROWS; r++)
                 past_mass[r] = future_mass[r] = 0.0;
+            if (near_first < near_end)
+                loop_end = max(range.end, last_near + int(ROWS) * LANES + 1);
         }
-        if (has_term(TERM_QUERY | TERM_SCALAR) && near_first < near_end)
-            start_query_terms(near_first);
     }
 
     if (bias_by_diagonals())
         [[unroll]] for (uint m = 0u; m < ROWS; m++)
             scalars[m] = scalar_of(diagonal(first - LANES, m));
 
-    for (int block = first; block < range.end; block = next_block(range, block, LANES)) {
-        uint key = min(uint(block) + lane, uint(range.end) - 1u);
+    for (int block = loop_first; block < loop_end;
+         block = block < first ? block + LANES : next_block(range, block, LANES)) {
+        bool inside = !has_vector_tables() || (block >= first && block < range.end);
         bool near = block >= near_first && block < near_end;
         bool is_past = block < near_first;
-        if (has_term(TERM_QUERY | TERM_SCALAR)) {
-            if (near) {
-                stream_query_terms(block);
-            } else {
-                [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
-                    s[i] = is_past ? far_past[i / LANES] : far_future[i / LANES];
-            }
-        } else {
-            [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
-                s[i] = 0.0;
-        }
-        uvec2 place = has_term(TERM_WINDOW) ? uvec2(b, key_pixel(key)) : key_place(b, key);
-        bool real = place.y != NO_PIXEL;
-        uint l = real ? place.y : 0u;
-        load_key(k_at(place.x, kv_head, l), real);
-        add_products();
-        if (has_term(TERM_KEY)) {
-            if (near) {
-                add_key_terms(block);
-            } else {
-                ivec2 edges = near_distances(b);
-                add_far_key_terms(is_past ? edges.x : edges.y);
-            }
-        }
-        if (has_term(TERM_SEGMENT))
-            add_segments(block);
-        finish_logits(block);
-
-        bool edge = has_view(VIEW_MASK) || !all_visible(first_row, last_row, block, LANES, len);
-        if (edge)
-            hide_keys(block, range.end, row_reach);
-        weigh();
-        load_values(v_at(place.x, kv_head, l), real);
-        bool select = false;
-        if (edge)
-            select = any_not_finite();
-        if (select)
-            add_values(true);
-        else
-            add_values(false);
-        if (has_term(TERM_VALUE))
-            take_weights(block, near, is_past);
-        if (has_term(TERM_WINDOW))
-            advance_window();
+        [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
+            s[i] = !has_term(TERM_QUERY | TERM_SCALAR) ? 0.0
+                   : is_past ? far_past[i / LANES] : far_future[i / LANES];
+        if (has_term(TERM_QUERY | TERM_SCALAR) && block >= near_first - int(ROWS) * LANES &&
+            block < near_end)
+            stream_query_terms(block, near);
+        if (inside)
+            add_block(block, range, kv_head, row_reach, near, is_past);
+        if (has_term(TERM_VALUE) && block >= near_first && block <= last_near + int(ROWS) * LANES)
+            pass_weights(block, near);
     }
 
     if (has_term(TERM_VALUE) && first < range.end) {
         ivec2 near = near_distances(b);
-        if (near_first < near_end)
-            flush_weights((near_end - 1) / LANES * LANES);
         add_far_values(near.x, past_mass);
         add_far_values(near.y, future_mass);
     }

@@ -17,20 +17,16 @@ vec4 spread_high(float x)
 }
 
 // acc += w [row][lane] times four channels of each lane, from d on: a lane at a time, so that its
-// numbers meet 4 ROWS sums in registers. `select`: what weighs nothing may be NaN.
-#define ADD_LANE(x, w, e, select)                                                                  \
+// numbers meet 4 ROWS sums in registers.
+#define ADD_LANE(x, w, e)                                                                          \
     [[unroll]] for (uint i = 0u; i < 4u; i++) {                                                    \
         float y = subgroupBroadcast(x[i], e);                                                      \
         [[unroll]] for (uint r = 0u; r < ROWS; r++)                                                \
-            acc[(d + i) * ROWS + r] =                                                              \
-                fma(w[r * LANES + e], select && w[r * LANES + e] == 0.0 ? 0.0 : y,                 \
-                    acc[(d + i) * ROWS + r]);                                                      \
+            acc[(d + i) * ROWS + r] = fma(w[r * LANES + e], y, acc[(d + i) * ROWS + r]);           \
     }
-#define ADD_WEIGHTED(x, w, select)                                                                 \
-    ADD_LANE(x, w, 0u, select) ADD_LANE(x, w, 1u, select)                                          \
-    ADD_LANE(x, w, 2u, select) ADD_LANE(x, w, 3u, select)                                          \
-    ADD_LANE(x, w, 4u, select) ADD_LANE(x, w, 5u, select)                                          \
-    ADD_LANE(x, w, 6u, select) ADD_LANE(x, w, 7u, select)
+#define ADD_WEIGHTED(x, w)                                                                         \
+    ADD_LANE(x, w, 0u) ADD_LANE(x, w, 1u) ADD_LANE(x, w, 2u) ADD_LANE(x, w, 3u)                    \
+    ADD_LANE(x, w, 4u) ADD_LANE(x, w, 5u) ADD_LANE(x, w, 6u) ADD_LANE(x, w, 7u)
 
 // A function's table row, or the first one where there is none: then it counts as zeros.
 uint known_row(int row)
@@ -163,18 +159,9 @@ void push_chunk(float products[ROWS * LANES])
     }
 }
 
-// Before the first block that meets rows one by one: the chunks that its rows want.
-void start_query_terms(int block)
-{
-    float products[ROWS * LANES];
-    [[dont_unroll]] for (int m = int(ROWS); m > 0; m--) {
-        query_chunk(block - m * LANES, products);
-        push_chunk(products);
-    }
-}
-
-// Logits of the block begin with the query-side terms.
-void stream_query_terms(int block)
+// The chunk of the block enters; where rows of the table are met one by one (`near`), the logits of the
+// block begin with the query-side terms.
+void stream_query_terms(int block, bool near)
 {
     float products[ROWS * LANES];
     query_chunk(block, products);
@@ -185,8 +172,10 @@ void stream_query_terms(int block)
             before[e] = streamed[(STREAMED(r) + r) * LANES + e];
         }
         skew(before, chunk, pairs);
-        [[unroll]] for (uint j = 0u; j < LANES; j++)
-            s[r * LANES + j] = pairs[j];
+        [[unroll]] for (uint j = 0u; j < LANES; j++) {
+            float x = s[r * LANES + j];
+            s[r * LANES + j] = near ? pairs[j] : x;
+        }
     }
     push_chunk(products);
 }
@@ -308,19 +297,21 @@ void add_value_chunk(int delta, float w[ROWS * LANES])
     [[unroll]] for (uint d = 0u; d < VALUE_DIM; d += 4u) {
         vec4 x = value_table_far4(at + d);
         x = row == NO_ROW ? vec4(0.0) : x;
-        ADD_WEIGHTED(x, w, false)
+        ADD_WEIGHTED(x, w)
     }
 }
 
-// Weights of a block's pairs [row][key] onto diagonals; the chunk that is complete for all rows is
-// multiplied.
-void pass_weights(int block, float of_pairs[ROWS * LANES])
+// Weights of the block's pairs, where they meet rows of the table one by one (`near`), onto diagonals;
+// the chunk that is complete for all rows is multiplied.
+void pass_weights(int block, bool near)
 {
     float complete[ROWS * LANES];
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         float pairs[LANES], before[LANES], chunk[LANES];
-        [[unroll]] for (uint j = 0u; j < LANES; j++)
-            pairs[j] = of_pairs[r * LANES + j];
+        [[unroll]] for (uint j = 0u; j < LANES; j++) {
+            float w = s[r * LANES + j];
+            pairs[j] = near ? w : 0.0;
+        }
         unskew(pairs, before, chunk);
         [[unroll]] for (uint e = 0u; e < LANES; e++) {
             waiting[WAITING(r) * LANES + e] += before[e];
@@ -337,37 +328,19 @@ void pass_weights(int block, float of_pairs[ROWS * LANES])
     add_value_chunk(diagonal(block, ROWS), complete);
 }
 
-// `near`: weights of the block meet rows of the table one by one.
-void take_weights(int block, bool near, bool is_past)
+// Earlier weights by the new maximum; those of a block that is not `near` by their sum.
+void shrink_weights(bool near, bool is_past)
 {
-    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        past_mass[r] *= shrink[r];
-        future_mass[r] *= shrink[r];
-        [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
-            if (i < (ROWS - r) * LANES)
-                waiting[WAITING(r) * LANES + i] *= shrink[r];
-    }
-    if (near) {
-        pass_weights(block, s);
-        return;
-    }
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         float sum = 0.0;
         [[unroll]] for (uint j = 0u; j < LANES; j++)
             sum += s[r * LANES + j];
-        past_mass[r] += is_past ? sum : 0.0;
-        future_mass[r] += is_past ? 0.0 : sum;
+        past_mass[r] = past_mass[r] * shrink[r] + (!near && is_past ? sum : 0.0);
+        future_mass[r] = future_mass[r] * shrink[r] + (!near && !is_past ? sum : 0.0);
+        [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
+            if (i < (ROWS - r) * LANES)
+                waiting[WAITING(r) * LANES + i] *= shrink[r];
     }
-}
-
-// After the last block that was near: what is left on the way.
-void flush_weights(int last_near)
-{
-    float none[ROWS * LANES];
-    [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
-        none[i] = 0.0;
-    [[dont_unroll]] for (int m = 1; m <= int(ROWS); m++)
-        pass_weights(last_near + m * LANES, none);
 }
 
 void add_far_values(int delta, float mass[ROWS])
