@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 
+#define USUAL_ROUNDS 21
+#define GROUP_NS 20e9 /* of the rounds of a group, where nobody says how many */
+
 static const char usage[] =
     "usage: rhumb bench [--only PATTERN] [--rounds N] [--host-clock] [--json]\n"
     "                   [--device D] [--validation]\n"
@@ -13,8 +16,10 @@ static const char usage[] =
     "of a group take turns, so that whatever else the machine does hits all of them; what counts\n"
     "is the median of the ratios within a round.\n\n"
     "  --only PATTERN   rows of which PATTERN is a part, or that match it as a shell pattern;\n"
-    "                   the limits of their groups come along\n"
-    "  --rounds N       times taken of each row, 1 to 10000; default 21\n"
+    "                   the limits of their groups come along. Rows of models, which are long,\n"
+    "                   are only measured where PATTERN begins with \"model\"\n"
+    "  --rounds N       times taken of each row, 1 to 10000; default 21, or as many as a group\n"
+    "                   does in 20 seconds, 3 at least\n"
     "  --host-clock     the host's clock around many dispatches, though there are timestamps\n"
     "  --list           the rows, without a device\n"
     "  --json           JSON lines: the device, then one object for each row\n"
@@ -26,7 +31,7 @@ static const char usage[] =
 typedef struct arguments {
     gpu_options options;
     const char *only;
-    int64_t rounds;
+    int64_t rounds; /* 0: as said in the usage */
     bool host_clock, list, json, help;
 } arguments;
 
@@ -75,7 +80,7 @@ static void list_rows(const char *only)
     char id[128], shape[64];
 
     for (uint32_t i = 0; i < bench_row_count; i++) {
-        if (bench_row_wanted(&bench_rows[i], only))
+        if (only == NULL || bench_row_wanted(&bench_rows[i], only))
             printf("%-40s %s\n", bench_row_id(&bench_rows[i], id, sizeof id),
                    bench_row_shape(&bench_rows[i], shape, sizeof shape));
     }
@@ -105,7 +110,8 @@ static int finish(const gpu *g, uint32_t failed)
 static int measure(gpu *g, const arguments *a)
 {
     const bench_options options = {
-        .rounds = (uint32_t)a->rounds,
+        .rounds = (uint32_t)(a->rounds != 0 ? a->rounds : USUAL_ROUNDS),
+        .budget_ns = a->rounds != 0 ? 0.0 : GROUP_NS,
         .host_clock = a->host_clock,
         .progress = show_progress,
     };
@@ -136,7 +142,7 @@ static int measure(gpu *g, const arguments *a)
 
 int rhumb_command_bench(int argc, char **argv)
 {
-    arguments a = {.rounds = 21};
+    arguments a = {0};
     char error[GPU_MESSAGE_SIZE] = "";
     command_line line;
     gpu *g = NULL;

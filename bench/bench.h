@@ -19,10 +19,23 @@ typedef enum bench_role {
     BENCH_COMPUTE,   /* likewise FLOPs per second */
 } bench_role;
 
-/* Terms of a relative scheme in attention. */
+/* Schemes, by the operation that they belong to. */
 typedef enum bench_scheme {
     BENCH_NONE = 0,
+    /* ROTATE; in attention Q is rotated when it is loaded */
+    BENCH_ROPE,
+    BENCH_XPOS,
+    BENCH_MROPE,
+    BENCH_ROPE2D,
+    /* ENCODE; those of a grid: a square one */
+    BENCH_SINUSOIDAL,
+    BENCH_LEARNED,
+    BENCH_SINUSOIDAL_2D,
+    BENCH_LEARNED_2D,
+    BENCH_RESIZE,
+    /* attention, SCORES and, where there is one, BIAS */
     BENCH_ALIBI,
+    BENCH_KERPLE,
     BENCH_T5,
     BENCH_SHAW,        /* `reach` on both sides */
     BENCH_SHAW_VALUES, /* with the value-side table */
@@ -34,7 +47,8 @@ typedef enum bench_scheme {
     BENCH_C2P, /* DeBERTa v3: 256 buckets of 512 */
     BENCH_P2C,
     BENCH_C2P_P2C,
-    BENCH_SWIN, /* shifted windows of a grid, masked where the shift brings parts together */
+    BENCH_SWIN, /* windows of a grid, shifted by half of one */
+    BENCH_SWIN_V2,
 } bench_scheme;
 
 /* Limits: `bytes` of each stream, `invocations` of a work group (0: 128, as rhumb's kernels; as
@@ -43,19 +57,29 @@ typedef struct bench_shape {
     uint64_t bytes;
     uint32_t invocations;
     uint32_t heads;
+    uint32_t kv_heads; /* attention, 0: as heads; ROTATE, 0: no K */
     uint32_t q_rows;
-    uint32_t k_rows; /* attention; 0: as q_rows */
-    uint32_t head_dim;
-    rhumb_dtype dtype;
-    rhumb_pairing pairing; /* rotate */
-    bool in_place;         /* rotate */
-    bool causal;           /* attention, the last row sees all keys */
-    bool unfused;          /* attention: SCORES, softmax, values */
-    bool sliced;           /* decode: keys in slices through WORKSPACE */
-    bench_scheme scheme;   /* attention */
-    uint32_t reach;        /* of BENCH_SHAW */
-    uint32_t windows;      /* plain: as many batch entries; BENCH_SWIN: squares of q_rows tokens each
-                              in a square grid */
+    uint32_t k_rows;   /* 0: as q_rows. RESIZE: of the old table; appended: of the cache */
+    uint32_t head_dim; /* ENCODE, RESIZE: channels */
+    rhumb_dtype dtype; /* attention: of K and V, the others are f32 */
+    bench_scheme scheme;
+    rhumb_pairing pairing;      /* of BENCH_ROPE */
+    rhumb_rope_scaling scaling; /* likewise */
+    uint32_t base;              /* likewise; 0: 10000 */
+    bool in_place;              /* ROTATE, ENCODE */
+    bool bare;                  /* ENCODE: without X */
+    bool append;                /* ROTATE: K and V go to the end of a cache */
+    bool norm;                  /* ROTATE: with gains */
+    bool shift;                 /* ROTATE: of rows rotated before */
+    bool folded;                /* PROJECT: with TABLE_SCALAR */
+    bool causal;                /* attention, the last row sees all keys */
+    bool unfused;               /* attention: SCORES, softmax, values */
+    bool sliced;                /* attention of few rows: keys in slices through WORKSPACE */
+    uint32_t window;            /* attention: keys that a row sees, its own among them; 0: all */
+    uint32_t reach;             /* of BENCH_SHAW */
+    uint32_t windows;           /* as many batch entries; BENCH_SWIN: squares of q_rows tokens each
+                                   in a square grid */
+    uint32_t parts;             /* COMBINE */
 } bench_shape;
 
 /* A row on a device. `record` records one dispatch; barriers between dispatches are the caller's.
@@ -63,7 +87,7 @@ typedef struct bench_shape {
 typedef struct bench_work {
     gpu *g;
     double bytes; /* that one dispatch must move at least: each element once */
-    double flops; /* that it must compute at least */
+    double flops; /* that it must compute at least; an exp2 of its limit counts as one */
     rhumb_result (*record)(const struct bench_work *work, VkCommandBuffer commands);
     void (*release)(struct bench_work *work);
     void *state;
@@ -76,30 +100,33 @@ typedef struct bench_row {
     /* On an error nothing is left to release, and the line is in g->message. */
     rhumb_result (*make)(gpu *g, const struct bench_row *row, bench_work *work);
     bench_shape shape;
+    const char *against; /* row of the group whose time is the unit of this one's; NULL: none */
+    const char *peer;    /* the peer's operation, held against the row: see below; NULL: none */
 } bench_row;
 
 extern const bench_row bench_rows[]; /* rows of a group are neighbours */
 extern const uint32_t bench_row_count;
 
-#define BENCH_MAX_GROUP 20u /* rows */
+#define BENCH_MAX_GROUP 40u /* rows */
 
-/* Row makers: limits.c and operations.c. */
-rhumb_result bench_make_copy(gpu *g, const bench_row *row, bench_work *work);
-rhumb_result bench_make_read(gpu *g, const bench_row *row, bench_work *work);
-rhumb_result bench_make_write(gpu *g, const bench_row *row, bench_work *work);
-rhumb_result bench_make_add(gpu *g, const bench_row *row, bench_work *work);
-rhumb_result bench_make_multiply_add(gpu *g, const bench_row *row, bench_work *work);
-rhumb_result bench_make_empty(gpu *g, const bench_row *row, bench_work *work);
-rhumb_result bench_make_rotate(gpu *g, const bench_row *row, bench_work *work);
-rhumb_result bench_make_attention(gpu *g, const bench_row *row, bench_work *work);
-rhumb_result bench_make_terms(gpu *g, const bench_row *row, bench_work *work);
+/* Row makers: limits.c, operations.c and attention.c. */
+typedef rhumb_result bench_make_fn(gpu *g, const bench_row *row, bench_work *work);
+
+bench_make_fn bench_make_copy, bench_make_read, bench_make_write, bench_make_add;
+bench_make_fn bench_make_multiply_add, bench_make_exp2, bench_make_shared, bench_make_empty;
+bench_make_fn bench_make_rotate, bench_make_encode, bench_make_resize, bench_make_project;
+bench_make_fn bench_make_combine, bench_make_attention, bench_make_scores, bench_make_bias;
 
 /* "GROUP/NAME" and "H 32, L 4096, D 128, f32" into text; return text. */
 const char *bench_row_id(const bench_row *row, char *text, size_t size);
 const char *bench_row_shape(const bench_row *row, char *text, size_t size);
 
-/* Whether --only PATTERN (NULL: all) takes the row: a part of its id or a shell pattern of it. A
- * limit is also taken where an operation of its group is. */
+/* Shapes of a real model: long, and only measured where --only begins with "model". */
+bool bench_row_of_model(const bench_row *row);
+
+/* Whether --only PATTERN (NULL: all, but no model's) takes the row: a part of its id or a shell
+ * pattern of it. A limit is also taken where an operation of its group is, and so is the row that
+ * one is against. */
 bool bench_row_wanted(const bench_row *row, const char *pattern);
 
 /* ----------------------------------------------------------------------------------------------
@@ -119,6 +146,7 @@ typedef struct bench_result {
     bench_spread ns;           /* of one dispatch */
     bench_spread of_bandwidth; /* rate over the limit's, round by round */
     bench_spread of_compute;
+    bench_spread times; /* time over that of the row in `against` */
     char message[GPU_MESSAGE_SIZE]; /* why it could not be measured; "" */
 } bench_result;
 
@@ -127,6 +155,7 @@ typedef void (*bench_progress_fn)(const char *group, int32_t round);
 
 typedef struct bench_options {
     uint32_t rounds;
+    double budget_ns; /* of a group's rounds, which are fewer then, but not fewer than 3; 0: none */
     bool host_clock; /* though there are timestamps */
     bench_progress_fn progress;
 } bench_options;

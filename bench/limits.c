@@ -8,7 +8,7 @@
 #define BUFFERS 3u
 #define USUAL_INVOCATIONS 128u
 #define UNUSED_BYTES 16u          /* of a buffer that a kernel never reaches */
-#define MULTIPLY_ADD_GROUPS 4096u /* fills large GPUs, and takes a CPU some 20 ms */
+#define BUSY_GROUPS 4096u         /* fills large GPUs, and takes a CPU some 20 to 60 ms */
 
 typedef struct limit {
     gpu_buffer buffers[BUFFERS];
@@ -301,33 +301,46 @@ rhumb_result bench_make_add(gpu *g, const bench_row *row, bench_work *work)
     return make_stream(g, row, STREAM_ADD, 7, work);
 }
 
-rhumb_result bench_make_multiply_add(gpu *g, const bench_row *row, bench_work *work)
+/* As many work groups as keep a machine busy, or one. What an invocation counts at least: bytes,
+ * FLOPs. */
+static rhumb_result make_kernel(gpu *g, const uint32_t *code, size_t code_size, uint32_t groups,
+                                double bytes, double flops, bench_work *work)
 {
     const limit_info info = {
-        .code = rhumb_spirv_multiply_add,
-        .code_size = sizeof rhumb_spirv_multiply_add,
+        .code = code,
+        .code_size = code_size,
         .special = {USUAL_INVOCATIONS, 0},
-        .groups = MULTIPLY_ADD_GROUPS,
+        .groups = groups,
     };
 
-    (void)row;
-    work->bytes = 0.0;
-    work->flops =
-        2.0 * MULTIPLY_ADD_GROUPS * USUAL_INVOCATIONS * MULTIPLY_ADD_CHAINS * MULTIPLY_ADD_STEPS;
+    work->bytes = (double)groups * USUAL_INVOCATIONS * bytes;
+    work->flops = (double)groups * USUAL_INVOCATIONS * flops;
     return make(g, &info, work);
+}
+
+rhumb_result bench_make_multiply_add(gpu *g, const bench_row *row, bench_work *work)
+{
+    (void)row;
+    return make_kernel(g, rhumb_spirv_multiply_add, sizeof rhumb_spirv_multiply_add, BUSY_GROUPS,
+                       0.0, 2.0 * MULTIPLY_ADD_CHAINS * MULTIPLY_ADD_STEPS, work);
+}
+
+rhumb_result bench_make_exp2(gpu *g, const bench_row *row, bench_work *work)
+{
+    (void)row;
+    return make_kernel(g, rhumb_spirv_exp2, sizeof rhumb_spirv_exp2, BUSY_GROUPS, 0.0,
+                       EXP2_CHAINS * EXP2_STEPS, work);
+}
+
+rhumb_result bench_make_shared(gpu *g, const bench_row *row, bench_work *work)
+{
+    (void)row;
+    return make_kernel(g, rhumb_spirv_shared, sizeof rhumb_spirv_shared, BUSY_GROUPS,
+                       16.0 * SHARED_STEPS, 0.0, work);
 }
 
 rhumb_result bench_make_empty(gpu *g, const bench_row *row, bench_work *work)
 {
-    const limit_info info = {
-        .code = rhumb_spirv_empty,
-        .code_size = sizeof rhumb_spirv_empty,
-        .special = {USUAL_INVOCATIONS, 0},
-        .groups = 1,
-    };
-
     (void)row;
-    work->bytes = 0.0;
-    work->flops = 0.0;
-    return make(g, &info, work);
+    return make_kernel(g, rhumb_spirv_empty, sizeof rhumb_spirv_empty, 1, 0.0, 0.0, work);
 }

@@ -8,6 +8,7 @@
 #define SAMPLE_NS 2e6        /* a time taken is at least so long, ... */
 #define SAMPLE_HOST_NS 50e6  /* ... with submission and wait inside it, so long */
 #define MAX_DISPATCHES 4096u /* of one time taken */
+#define LEAST_ROUNDS 3u      /* however long they take */
 
 typedef struct runner {
     bench_result *result;
@@ -80,17 +81,14 @@ static rhumb_result warm_up(gpu *g, runner *r, bool *host_clock, double *ns)
     return result;
 }
 
-/* As many dispatches as a time of a good length takes. */
-static rhumb_result calibrate(gpu *g, runner *r, bool *host_clock)
+/* As many dispatches as a time of a good length takes; `ns`: of one, and then of them all. */
+static rhumb_result calibrate(gpu *g, runner *r, bool host_clock, double *ns)
 {
-    double ns = 0.0;
-    rhumb_result result = take_time(g, r, host_clock, &ns);
-    const double wanted = (*host_clock ? SAMPLE_HOST_NS : SAMPLE_NS) / ns;
+    const double wanted = (host_clock ? SAMPLE_HOST_NS : SAMPLE_NS) / *ns;
+    const uint32_t dispatches = wanted < MAX_DISPATCHES ? (uint32_t)wanted + 1 : MAX_DISPATCHES;
 
-    if (result == RHUMB_OK && wanted > 1.0)
-        result =
-            make_commands(g, r, wanted < MAX_DISPATCHES ? (uint32_t)wanted + 1 : MAX_DISPATCHES);
-    return result;
+    *ns *= dispatches;
+    return dispatches > 1 ? make_commands(g, r, dispatches) : RHUMB_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -144,6 +142,24 @@ static bench_spread compare_rates(const runner *r, double amount, const runner *
     return spread_of(ratios, rounds);
 }
 
+/* Time over that of the row that it is against. */
+static bench_spread compare_times(const runner *r, const runner *runners, uint32_t count,
+                                  double *ratios)
+{
+    const char *against = r->result->row->against;
+    const runner *other = NULL;
+
+    for (uint32_t i = 0; i < count && against != NULL; i++) {
+        if (runners[i].work.record != NULL && strcmp(runners[i].result->row->name, against) == 0)
+            other = &runners[i];
+    }
+    if (other == NULL)
+        return (bench_spread){0};
+    for (uint32_t i = 0; i < r->result->rounds; i++)
+        ratios[i] = r->ns[i] / other->ns[i];
+    return spread_of(ratios, r->result->rounds);
+}
+
 /* Ratios first: spread_of sorts. */
 static void summarize(runner *runners, uint32_t count, double *scratch)
 {
@@ -160,6 +176,7 @@ static void summarize(runner *runners, uint32_t count, double *scratch)
         if (compute != NULL && r->work.flops > 0.0)
             r->result->of_compute =
                 compare_rates(r, r->work.flops, compute, compute->work.flops, scratch);
+        r->result->times = compare_times(r, runners, count, scratch);
     }
     for (uint32_t i = 0; i < count; i++) {
         if (runners[i].work.record != NULL)
@@ -184,28 +201,46 @@ static void give_up(gpu *g, runner *r)
     release(g, r);
 }
 
-static void make_rows(gpu *g, runner *runners, uint32_t count, bool *host_clock)
+/* Returns what a round will take. */
+static double make_rows(gpu *g, runner *runners, uint32_t count, bool *host_clock)
 {
-    double ns = 0.0;
+    double ns[BENCH_MAX_GROUP] = {0}, all = 0.0;
 
     for (uint32_t i = 0; i < count; i++) {
         runner *r = &runners[i];
         if (r->result->row->make(g, r->result->row, &r->work) != RHUMB_OK)
             r->work.record = NULL;
-        if (r->work.record == NULL || warm_up(g, r, host_clock, &ns) != RHUMB_OK)
+        if (r->work.record == NULL || warm_up(g, r, host_clock, &ns[i]) != RHUMB_OK)
             give_up(g, r);
     }
     /* After all of them: which clock it is holds for the whole group. */
     for (uint32_t i = 0; i < count; i++) {
-        if (runners[i].work.record != NULL && calibrate(g, &runners[i], host_clock) != RHUMB_OK)
+        if (runners[i].work.record == NULL)
+            continue;
+        if (calibrate(g, &runners[i], *host_clock, &ns[i]) != RHUMB_OK)
             give_up(g, &runners[i]);
+        else
+            all += ns[i];
     }
+    return all;
+}
+
+/* Within the budget. */
+static uint32_t choose_rounds(const bench_options *options, double round_ns)
+{
+    double rounds = options->rounds;
+
+    if (options->budget_ns > 0.0 && rounds * round_ns > options->budget_ns)
+        rounds = options->budget_ns / round_ns;
+    if (rounds < LEAST_ROUNDS)
+        rounds = options->rounds < LEAST_ROUNDS ? options->rounds : LEAST_ROUNDS;
+    return (uint32_t)rounds;
 }
 
 static void run_rounds(gpu *g, runner *runners, uint32_t count, const bench_options *options,
-                       bool host_clock)
+                       uint32_t rounds, bool host_clock)
 {
-    for (uint32_t round = 0; round < options->rounds; round++) {
+    for (uint32_t round = 0; round < rounds; round++) {
         options->progress(runners[0].result->row->group, (int32_t)round);
         for (uint32_t i = 0; i < count; i++) {
             runner *r = &runners[(i + round) % count];
@@ -222,9 +257,10 @@ void bench_measure_group(gpu *g, const bench_row *const *rows, uint32_t count,
     double *times = calloc((size_t)options->rounds * (BENCH_MAX_GROUP + 1), sizeof *times);
     runner runners[BENCH_MAX_GROUP] = {{0}};
     bool host_clock = options->host_clock;
+    uint32_t rounds;
 
     for (uint32_t i = 0; i < count; i++) {
-        results[i] = (bench_result){.row = rows[i], .rounds = options->rounds};
+        results[i] = (bench_result){.row = rows[i]};
         runners[i].result = &results[i];
         if (times == NULL)
             snprintf(results[i].message, sizeof results[i].message, "no host memory");
@@ -234,8 +270,10 @@ void bench_measure_group(gpu *g, const bench_row *const *rows, uint32_t count,
     if (times == NULL)
         return;
     options->progress(rows[0]->group, -1);
-    make_rows(g, runners, count, &host_clock);
-    run_rounds(g, runners, count, options, host_clock);
+    rounds = choose_rounds(options, make_rows(g, runners, count, &host_clock));
+    for (uint32_t i = 0; i < count; i++)
+        results[i].rounds = rounds;
+    run_rounds(g, runners, count, options, rounds, host_clock);
     summarize(runners, count, times + (size_t)options->rounds * BENCH_MAX_GROUP);
     for (uint32_t i = 0; i < count; i++) {
         results[i].bytes = runners[i].work.bytes;

@@ -24,7 +24,7 @@ static void print_row(const bench_result *r)
 {
     char shape[64], median[32], p10[32], p90[32];
 
-    printf("  %-20s %-30s", r->row->name, bench_row_shape(r->row, shape, sizeof shape));
+    printf("  %-20s %-36s", r->row->name, bench_row_shape(r->row, shape, sizeof shape));
     if (r->message[0] != '\0') {
         printf(" not measured: %s\n", r->message);
         return;
@@ -36,6 +36,8 @@ static void print_row(const bench_result *r)
     print_ratio(&r->of_bandwidth);
     print_rate(r->flops, r->ns.median);
     print_ratio(&r->of_compute);
+    if (r->times.median > 0.0)
+        printf("  %.2f x %s", r->times.median, r->row->against);
     putchar('\n');
 }
 
@@ -44,8 +46,9 @@ static const char *limit_name(const bench_result *results, uint32_t count, bench
 {
     snprintf(text, size, "-");
     for (uint32_t i = 0; i < count; i++) {
+        const char *name = results[i].row->name;
         if (results[i].row->role == role && text[0] == '-')
-            snprintf(text, size, "of %.12s", strcmp(results[i].row->name, "multiply-add") == 0 ? "peak" : results[i].row->name);
+            snprintf(text, size, "of %.12s", strcmp(name, "multiply-add") == 0 ? "peak" : name);
     }
     return text;
 }
@@ -62,7 +65,7 @@ void bench_print_group(const bench_result *results, uint32_t count)
 
     printf("\n%s: %u rounds, by the %s clock\n", results[0].row->group, results[0].rounds,
            results[0].host_clock ? "host's" : "queue's");
-    printf("  %-20s %-30s %10s %10s %10s %8s %10s %8s %10s\n", "row", "shape", "median", "p10",
+    printf("  %-20s %-36s %10s %10s %10s %8s %10s %8s %10s\n", "row", "shape", "median", "p10",
            "p90", "GB/s", limit_name(results, count, BENCH_BANDWIDTH, bandwidth, sizeof bandwidth),
            "GFLOP/s", limit_name(results, count, BENCH_COMPUTE, compute, sizeof compute));
     for (uint32_t i = 0; i < count; i++)
@@ -126,6 +129,10 @@ static bool print_row_json(const bench_result *r)
     put_amount(object, "flops", "gigaflops_per_second", r->flops, r->ns.median);
     put_spread(object, "of_bandwidth", &r->of_bandwidth);
     put_spread(object, "of_compute", &r->of_compute);
+    if (r->times.median > 0.0) {
+        cJSON_AddStringToObject(object, "against", r->row->against);
+        put_spread(object, "times", &r->times);
+    }
     return print_line(object);
 }
 

@@ -54,6 +54,30 @@ Test(bench, rows_of_a_group_are_neighbours_and_ids_are_unique)
     }
 }
 
+static double size_of(rhumb_dtype dtype)
+{
+    return dtype == RHUMB_F32 ? 4.0 : dtype == RHUMB_Q8_0 ? 34.0 / 32.0 : 2.0;
+}
+
+/* Bytes of each stream of the limit that the row is held against; 0: this test does not say. */
+static double limit_bytes(const bench_row *row)
+{
+    const bench_shape *s = &row->shape;
+    const double element = (double)s->head_dim * size_of(s->dtype);
+    const uint32_t kv_heads = s->kv_heads != 0 ? s->kv_heads : s->heads;
+
+    if (row->make == bench_make_rotate) /* a copy reads as many as it writes */
+        return (s->heads + (s->append ? 2.0 : 1.0) * s->kv_heads) * s->q_rows * element;
+    if (row->make == bench_make_encode) /* add and write too have streams of one size */
+        return s->q_rows * element;
+    if (row->make == bench_make_bias)
+        return (double)s->heads * s->q_rows * s->q_rows * size_of(s->dtype);
+    if (row->make == bench_make_attention) /* K and V are read */
+        return 2.0 * kv_heads * s->k_rows * element;
+    return 0.0;
+}
+
+/* But for models, whose rows of many sizes share one limit. */
 Test(bench, limits_move_as_many_bytes_as_the_operations_held_against_them)
 {
     uint32_t checked = 0;
@@ -61,22 +85,64 @@ Test(bench, limits_move_as_many_bytes_as_the_operations_held_against_them)
     for (uint32_t i = 0; i < bench_row_count; i++) {
         const bench_row *limit = &bench_rows[i];
         for (uint32_t j = 0; j < bench_row_count && limit->role == BENCH_BANDWIDTH; j++) {
-            const bench_shape *s = &bench_rows[j].shape;
-            const uint64_t size = s->dtype == RHUMB_F32 ? 4 : 2;
-            uint64_t wanted = 0;
-            if (strcmp(bench_rows[j].group, limit->group) != 0)
+            if (strcmp(bench_rows[j].group, limit->group) != 0 || bench_row_of_model(limit) ||
+                limit_bytes(&bench_rows[j]) == 0.0)
                 continue;
-            if (bench_rows[j].make == bench_make_rotate) /* a copy reads as many as it writes */
-                wanted = (uint64_t)s->heads * s->q_rows * s->head_dim * size;
-            else if (bench_rows[j].make == bench_make_attention) /* K and V are read */
-                wanted = 2 * (uint64_t)s->heads * s->k_rows * s->head_dim * size;
-            else
-                continue;
-            cr_expect_eq(limit->shape.bytes, wanted, "%s/%s", limit->group, bench_rows[j].name);
+            cr_expect_eq((double)limit->shape.bytes, limit_bytes(&bench_rows[j]), "%s/%s",
+                         limit->group, bench_rows[j].name);
             checked++;
         }
     }
-    cr_expect_geq(checked, 32);
+    cr_expect_geq(checked, 60);
+}
+
+/* A name that is not there, or a row that is not before: the comparison would be missing. */
+Test(bench, rows_stand_behind_those_that_they_are_against)
+{
+    uint32_t checked = 0;
+
+    for (uint32_t i = 0; i < bench_row_count; i++) {
+        const bench_row *row = &bench_rows[i];
+        bool found = false;
+        for (uint32_t j = 0; j < i && row->against != NULL; j++) {
+            found = found || (strcmp(bench_rows[j].group, row->group) == 0 &&
+                              strcmp(bench_rows[j].name, row->against) == 0);
+        }
+        cr_expect(row->against == NULL || found, "%s/%s", row->group, row->name);
+        checked += found;
+    }
+    cr_expect_geq(checked, 30);
+}
+
+Test(bench, models_are_only_taken_by_name)
+{
+    uint32_t taken[4] = {0}, models = 0;
+
+    for (uint32_t i = 0; i < bench_row_count; i++) {
+        if (!bench_row_of_model(&bench_rows[i]))
+            continue;
+        models++;
+        taken[0] += bench_row_wanted(&bench_rows[i], NULL);
+        taken[1] += bench_row_wanted(&bench_rows[i], "decode");
+        taken[2] += bench_row_wanted(&bench_rows[i], "model");
+        taken[3] += bench_row_wanted(&bench_rows[i], "model-bloom-560m-decode/*-q8_0");
+    }
+    cr_expect_eq(taken[0], 0);
+    cr_expect_eq(taken[1], 0);
+    cr_expect_eq(taken[2], models);
+    cr_expect_eq(taken[3], 3, "two rows and their limit");
+}
+
+Test(bench, a_pattern_takes_along_what_a_row_is_against)
+{
+    for (uint32_t i = 0; i < bench_row_count; i++) {
+        const bench_row *row = &bench_rows[i];
+        const bool pair = strcmp(row->group, "unfused-64-1024") == 0 &&
+                          (row->role != BENCH_OPERATION || strcmp(row->name, "t5") == 0 ||
+                           strcmp(row->name, "t5-unfused") == 0);
+        cr_expect_eq(bench_row_wanted(row, "unfused-64-1024/t5-unfused"), pair, "%s/%s", row->group,
+                     row->name);
+    }
 }
 
 Test(bench, a_pattern_takes_the_limits_of_its_groups_along)
@@ -108,18 +174,41 @@ static rhumb_result refuse(gpu *g, const bench_row *row, bench_work *work)
     return gpu_fail(g, RHUMB_ERROR_LIMIT, "%s is refused", row->name);
 }
 
+#define SMALL_ROW(a_name, its_role, maker, ...)                                                    \
+    {.group = "small", .name = a_name, .role = its_role, .make = maker, .shape = {__VA_ARGS__}}
+
 static const bench_row small_rows[] = {
-    {"small", "copy", BENCH_BANDWIDTH, bench_make_copy, {.bytes = 64 * KIB}},
-    {"small", "copy-wide", BENCH_BANDWIDTH, bench_make_copy,
-     {.bytes = 64 * KIB, .invocations = 1024}},
-    {"small", "read", BENCH_OPERATION, bench_make_read, {.bytes = 1}},
-    {"small", "write", BENCH_OPERATION, bench_make_write, {.bytes = 9000}},
-    {"small", "add", BENCH_OPERATION, bench_make_add, {.bytes = 64 * KIB}},
-    {"small", "rotate", BENCH_OPERATION, bench_make_rotate,
-     {.heads = 3, .q_rows = 37, .head_dim = 64, .dtype = RHUMB_BF16}},
-    {"small", "rotate-in-place", BENCH_OPERATION, bench_make_rotate,
-     {.heads = 3, .q_rows = 37, .head_dim = 64, .pairing = RHUMB_PAIRING_HALF, .in_place = true}},
-    {"small", "refused", BENCH_OPERATION, refuse, {0}},
+    SMALL_ROW("copy", BENCH_BANDWIDTH, bench_make_copy, .bytes = 64 * KIB),
+    SMALL_ROW("copy-wide", BENCH_BANDWIDTH, bench_make_copy, .bytes = 64 * KIB,
+              .invocations = 1024),
+    SMALL_ROW("read", BENCH_OPERATION, bench_make_read, .bytes = 1),
+    SMALL_ROW("write", BENCH_OPERATION, bench_make_write, .bytes = 9000),
+    SMALL_ROW("add", BENCH_OPERATION, bench_make_add, .bytes = 64 * KIB),
+    SMALL_ROW("rotate", BENCH_OPERATION, bench_make_rotate, .heads = 3, .q_rows = 37,
+              .head_dim = 64, .dtype = RHUMB_BF16, .scheme = BENCH_ROPE),
+    SMALL_ROW("rotate-in-place", BENCH_OPERATION, bench_make_rotate, .heads = 3, .q_rows = 37,
+              .head_dim = 64, .scheme = BENCH_ROPE, .pairing = RHUMB_PAIRING_HALF,
+              .in_place = true),
+    SMALL_ROW("append", BENCH_OPERATION, bench_make_rotate, .heads = 4, .kv_heads = 2, .q_rows = 3,
+              .k_rows = 64, .head_dim = 64, .scheme = BENCH_MROPE, .append = true, .norm = true),
+    SMALL_ROW("encode", BENCH_OPERATION, bench_make_encode, .q_rows = 16, .head_dim = 96,
+              .scheme = BENCH_LEARNED_2D),
+    SMALL_ROW("encode-in-place", BENCH_OPERATION, bench_make_encode, .q_rows = 16, .head_dim = 96,
+              .scheme = BENCH_SINUSOIDAL, .in_place = true),
+    SMALL_ROW("resize", BENCH_OPERATION, bench_make_resize, .k_rows = 9, .q_rows = 16,
+              .head_dim = 8, .scheme = BENCH_RESIZE),
+    SMALL_ROW("project", BENCH_OPERATION, bench_make_project, .heads = 2, .q_rows = 9,
+              .head_dim = 8, .folded = true),
+    SMALL_ROW("combine", BENCH_OPERATION, bench_make_combine, .heads = 2, .q_rows = 3,
+              .head_dim = 16, .parts = 3),
+    SMALL_ROW("bias", BENCH_OPERATION, bench_make_bias, .heads = 2, .q_rows = 33,
+              .head_dim = 8, .scheme = BENCH_KERPLE),
+    SMALL_ROW("scores", BENCH_OPERATION, bench_make_scores, .heads = 2, .q_rows = 33,
+              .head_dim = 8, .scheme = BENCH_T5),
+    SMALL_ROW("decode", BENCH_OPERATION, bench_make_attention, .heads = 4, .kv_heads = 2,
+              .q_rows = 1, .k_rows = 96, .head_dim = 64, .dtype = RHUMB_Q8_0,
+              .scheme = BENCH_ALIBI, .causal = true),
+    SMALL_ROW("refused", BENCH_OPERATION, refuse, 0),
 };
 
 #define SMALL (sizeof small_rows / sizeof small_rows[0])
@@ -198,7 +287,8 @@ Test(bench, the_hosts_clock_serves_where_there_are_no_timestamps)
 Test(bench, without_its_limit_a_row_has_a_time_and_no_fraction)
 {
     const bench_options options = {.rounds = 2, .progress = note_progress};
-    const bench_row limit = {"alone", "limit", BENCH_BANDWIDTH, refuse, {0}};
+    const bench_row limit = {
+        .group = "alone", .name = "limit", .role = BENCH_BANDWIDTH, .make = refuse};
     const bench_row *rows[] = {&limit, &small_rows[4]};
     bench_result results[2];
     harness h;
@@ -208,6 +298,21 @@ Test(bench, without_its_limit_a_row_has_a_time_and_no_fraction)
     cr_expect_str_eq(results[0].message, "limit is refused");
     cr_expect_gt(results[1].ns.median, 0.0);
     cr_expect_eq(results[1].of_bandwidth.median, 0.0);
+    h.cases++;
+    harness_close(&h);
+}
+
+Test(bench, a_budget_makes_fewer_rounds_but_three)
+{
+    const bench_options options = {.rounds = 50, .budget_ns = 1.0, .progress = note_progress};
+    const bench_row *row = &small_rows[4];
+    bench_result result;
+    harness h;
+
+    harness_open(&h, HARNESS_LAVAPIPE);
+    bench_measure_group(h.g, &row, 1, &options, &result);
+    cr_expect_eq(result.rounds, 3);
+    expect_spread(&result, "ns", &result.ns);
     h.cases++;
     harness_close(&h);
 }
@@ -278,16 +383,16 @@ Test(bench, json_lines_are_the_device_and_then_the_rows, .init = use_lavapipe)
 
 Test(bench, attention_counts_the_visible_pairs_only, .init = use_lavapipe)
 {
-    const double pairs[] = {512.0 * 512, 512.0 * 513 / 2};
+    const double pairs[] = {512.0 * 512, 512.0 * 513 / 2, 512.0 * 512, 512.0 * 513 / 2};
     command_output output =
         command_run("'%s/tools/rhumb' bench --rounds 1 --only attention-128-512 --json",
                     command_build_root());
     const char *line = command_next(&output, NULL);
 
     cr_assert_eq(output.status, 0, "%s", output.text);
-    cr_assert_eq(output.lines, 4, "%s", output.text);
+    cr_assert_eq(output.lines, 6, "%s", output.text);
     line = command_next(&output, line); /* the multiply-adds */
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         line = command_next(&output, line);
         cJSON *row = parse(line);
         cr_expect_eq(number(row, "flops"), 4.0 * 8 * 128 * pairs[i], "%s", line);

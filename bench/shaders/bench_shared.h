@@ -15,5 +15,11 @@
 #define MULTIPLY_ADD_CHAINS 12
 #define MULTIPLY_ADD_STEPS 256
 #define MULTIPLY_ADD_UNROLL 16
+#define EXP2_CHAINS 8
+#define EXP2_STEPS 64
+#define EXP2_UNROLL 4
+#define SHARED_QUADS 512 /* 8 KiB: every device has twice as much */
+#define SHARED_STEPS 256
+#define SHARED_UNROLL 8
 
 #endif
