@@ -9,8 +9,8 @@
 #define GROUP_NS 20e9 /* of the rounds of a group, where nobody says how many */
 
 static const char usage[] =
-    "usage: rhumb bench [--only PATTERN] [--rounds N] [--host-clock] [--json]\n"
-    "                   [--device D] [--validation]\n"
+    "usage: rhumb bench [--only PATTERN] [--rounds N] [--host-clock] [--peer COMMAND]\n"
+    "                   [--json] [--device D] [--validation]\n"
     "       rhumb bench --list [--only PATTERN]\n\n"
     "Measures operations beside what the device does at most: a copy, a read, multiply-adds. Rows\n"
     "of a group take turns, so that whatever else the machine does hits all of them; what counts\n"
@@ -20,6 +20,9 @@ static const char usage[] =
     "                   are only measured where PATTERN begins with \"model\"\n"
     "  --rounds N       times taken of each row, 1 to 10000; default 21, or as many as a group\n"
     "                   does in 20 seconds, 3 at least\n"
+    "  --peer COMMAND   a program that runs another library's operations on the same device, in\n"
+    "                   turns with those of rhumb; bench/PERFORMANCE.md has one. Column x peer:\n"
+    "                   its time over rhumb's. Rows that it does not have are told on stderr\n"
     "  --host-clock     the host's clock around many dispatches, though there are timestamps\n"
     "  --list           the rows, without a device\n"
     "  --json           JSON lines: the device, then one object for each row\n"
@@ -31,6 +34,7 @@ static const char usage[] =
 typedef struct arguments {
     gpu_options options;
     const char *only;
+    const char *peer;
     int64_t rounds; /* 0: as said in the usage */
     bool host_clock, list, json, help;
 } arguments;
@@ -42,6 +46,7 @@ static void read_arguments(int argc, char **argv, command_line *line, arguments 
     while (command_line_more(line)) {
         if (!command_line_device(line, &a->options) &&
             !command_line_text(line, "--only", &a->only) &&
+            !command_line_text(line, "--peer", &a->peer) &&
             !command_line_integer(line, "--rounds", 1, 10000, &a->rounds) &&
             !command_line_flag(line, "--host-clock", &a->host_clock) &&
             !command_line_flag(line, "--list", &a->list) &&
@@ -107,12 +112,29 @@ static int finish(const gpu *g, uint32_t failed)
     return RHUMB_EXIT_OK;
 }
 
-static int measure(gpu *g, const arguments *a)
+/* Returns how many rows have no time. */
+static uint32_t tell_failures(const bench_result *results, uint32_t count)
+{
+    uint32_t failed = 0;
+    char id[128];
+
+    for (uint32_t i = 0; i < count; i++) {
+        failed += results[i].message[0] != '\0';
+        if (results[i].peer_message[0] != '\0')
+            (void)command_error("bench", "%s: no peer: %s",
+                                bench_row_id(results[i].row, id, sizeof id),
+                                results[i].peer_message);
+    }
+    return failed;
+}
+
+static int measure(gpu *g, const arguments *a, bench_peer *peer)
 {
     const bench_options options = {
         .rounds = (uint32_t)(a->rounds != 0 ? a->rounds : USUAL_ROUNDS),
         .budget_ns = a->rounds != 0 ? 0.0 : GROUP_NS,
         .host_clock = a->host_clock,
+        .peer = peer,
         .progress = show_progress,
     };
     const bench_row *rows[BENCH_MAX_GROUP];
@@ -121,9 +143,9 @@ static int measure(gpu *g, const arguments *a)
     bool printed = true;
 
     if (a->json)
-        printed = bench_print_device_json(g);
+        printed = bench_print_device_json(g, peer);
     else
-        bench_print_device(g);
+        bench_print_device(g, peer);
     for (uint32_t first = 0; first < bench_row_count && printed;) {
         const uint32_t count = next_group(a->only, &first, rows);
         if (count == 0)
@@ -134,8 +156,7 @@ static int measure(gpu *g, const arguments *a)
             printed = bench_print_group_json(results, count);
         else
             bench_print_group(results, count);
-        for (uint32_t i = 0; i < count; i++)
-            failed += results[i].message[0] != '\0';
+        failed += tell_failures(results, count);
     }
     return printed ? finish(g, failed) : command_error("bench", "no host memory for the JSON");
 }
@@ -145,6 +166,7 @@ int rhumb_command_bench(int argc, char **argv)
     arguments a = {0};
     char error[GPU_MESSAGE_SIZE] = "";
     command_line line;
+    bench_peer *peer = NULL;
     gpu *g = NULL;
     int status;
 
@@ -163,7 +185,12 @@ int rhumb_command_bench(int argc, char **argv)
     }
     if (command_open_device(&a.options, &g, error, sizeof error) != RHUMB_OK)
         return command_error("bench", "%s", error);
-    status = measure(g, &a);
+    if (a.peer != NULL)
+        peer = bench_peer_start(a.peer, error, sizeof error);
+    if (a.peer != NULL && peer == NULL)
+        (void)command_error("bench", "goes on without a peer: %s", error);
+    status = measure(g, &a, peer);
+    bench_peer_stop(peer);
     gpu_close(g);
     return status;
 }

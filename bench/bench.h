@@ -101,7 +101,7 @@ typedef struct bench_row {
     rhumb_result (*make)(gpu *g, const struct bench_row *row, bench_work *work);
     bench_shape shape;
     const char *against; /* row of the group whose time is the unit of this one's; NULL: none */
-    const char *peer;    /* the peer's operation, held against the row: see below; NULL: none */
+    const char *peer;    /* operation of a peer that is held against the row; NULL: none */
 } bench_row;
 
 extern const bench_row bench_rows[]; /* rows of a group are neighbours */
@@ -121,6 +121,9 @@ bench_make_fn bench_make_combine, bench_make_attention, bench_make_scores, bench
 const char *bench_row_id(const bench_row *row, char *text, size_t size);
 const char *bench_row_shape(const bench_row *row, char *text, size_t size);
 
+/* "f32", "q8_0". */
+const char *bench_dtype_name(rhumb_dtype dtype);
+
 /* Shapes of a real model: long, and only measured where --only begins with "model". */
 bool bench_row_of_model(const bench_row *row);
 
@@ -128,6 +131,37 @@ bool bench_row_of_model(const bench_row *row);
  * pattern of it. A limit is also taken where an operation of its group is, and so is the row that
  * one is against. */
 bool bench_row_wanted(const bench_row *row, const char *pattern);
+
+/* ----------------------------------------------------------------------------------------------
+ * Peers
+ *
+ * A peer is a program that runs another library's operations on the same device, so that both take
+ * turns within a round. It reads lines from its standard input, answers each with one line, and
+ * ends with its input:
+ *
+ *     hello               peer NAME
+ *     open SLOT OP ...    ok NS: prepared and warmed up; a run will take NS. SLOT is a number
+ *                         below BENCH_MAX_GROUP. OP is the row's `peer`; behind it, in this order,
+ *                         heads= kv_heads= q_rows= k_rows= head_dim= dtype= scheme= pairing=
+ *                         causal= in_place= as in bench_shape
+ *     run SLOT            ns NS: time of one operation
+ *     close               ok: what was opened is released
+ *
+ * Any other answer is the reason why there is no such row, or no time.
+ */
+typedef struct bench_peer bench_peer;
+
+/* `command` for the shell. NULL, with the reason, where it does not answer. */
+bench_peer *bench_peer_start(const char *command, char *message, size_t size);
+const char *bench_peer_name(const bench_peer *peer);
+
+/* false: with the reason in message. */
+bool bench_peer_open(bench_peer *peer, uint32_t slot, const bench_row *row, double *ns,
+                     char *message, size_t size);
+bool bench_peer_run(bench_peer *peer, uint32_t slot, double *ns, char *message, size_t size);
+
+void bench_peer_close(bench_peer *peer);
+void bench_peer_stop(bench_peer *peer); /* NULL is allowed */
 
 /* ----------------------------------------------------------------------------------------------
  * Measuring
@@ -147,7 +181,10 @@ typedef struct bench_result {
     bench_spread of_bandwidth; /* rate over the limit's, round by round */
     bench_spread of_compute;
     bench_spread times; /* time over that of the row in `against` */
+    bench_spread peer_ns; /* of the peer's operation */
+    bench_spread x_peer;  /* peer_ns over ns, round by round */
     char message[GPU_MESSAGE_SIZE]; /* why it could not be measured; "" */
+    char peer_message[GPU_MESSAGE_SIZE]; /* why the peer could not, where there is one */
 } bench_result;
 
 /* Told before each round, `round` from 0; rounds below 0 are warm-up. */
@@ -157,6 +194,7 @@ typedef struct bench_options {
     uint32_t rounds;
     double budget_ns; /* of a group's rounds, which are fewer then, but not fewer than 3; 0: none */
     bool host_clock; /* though there are timestamps */
+    bench_peer *peer; /* NULL: none */
     bench_progress_fn progress;
 } bench_options;
 
@@ -168,11 +206,13 @@ void bench_measure_group(gpu *g, const bench_row *const *rows, uint32_t count,
 /* ----------------------------------------------------------------------------------------------
  * Printing
  */
-void bench_print_device(const gpu *g);
+
+/* peer NULL: none. */
+void bench_print_device(const gpu *g, const bench_peer *peer);
 void bench_print_group(const bench_result *results, uint32_t count);
 
 /* JSON lines: one object for the device, then one for each row. false: no memory. */
-bool bench_print_device_json(const gpu *g);
+bool bench_print_device_json(const gpu *g, const bench_peer *peer);
 bool bench_print_group_json(const bench_result *results, uint32_t count);
 
 #endif /* RHUMB_BENCH_H */

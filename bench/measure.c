@@ -14,7 +14,9 @@ typedef struct runner {
     bench_result *result;
     bench_work work; /* record NULL: not made, or given up */
     VkCommandBuffer commands;
-    double *ns; /* of one dispatch, by round */
+    double *ns;      /* of one dispatch, by round */
+    double *peer_ns; /* of the peer's operation, likewise */
+    bool has_peer;
 } runner;
 
 /* ----------------------------------------------------------------------------------------------
@@ -160,6 +162,18 @@ static bench_spread compare_times(const runner *r, const runner *runners, uint32
     return spread_of(ratios, r->result->rounds);
 }
 
+static void compare_peer(runner *r, double *ratios)
+{
+    const uint32_t rounds = r->result->rounds;
+
+    if (!r->has_peer)
+        return;
+    for (uint32_t i = 0; i < rounds; i++)
+        ratios[i] = r->peer_ns[i] / r->ns[i];
+    r->result->x_peer = spread_of(ratios, rounds);
+    r->result->peer_ns = spread_of(r->peer_ns, rounds);
+}
+
 /* Ratios first: spread_of sorts. */
 static void summarize(runner *runners, uint32_t count, double *scratch)
 {
@@ -177,6 +191,7 @@ static void summarize(runner *runners, uint32_t count, double *scratch)
             r->result->of_compute =
                 compare_rates(r, r->work.flops, compute, compute->work.flops, scratch);
         r->result->times = compare_times(r, runners, count, scratch);
+        compare_peer(r, scratch);
     }
     for (uint32_t i = 0; i < count; i++) {
         if (runners[i].work.record != NULL)
@@ -201,8 +216,30 @@ static void give_up(gpu *g, runner *r)
     release(g, r);
 }
 
+/* Adds to *ns what a run of the peer's will take. */
+static void open_peer(runner *r, uint32_t slot, const bench_options *options, double *ns)
+{
+    bench_result *result = r->result;
+    double run_ns = 0.0;
+
+    if (options->peer == NULL || result->row->peer == NULL || r->work.record == NULL)
+        return;
+    options->progress("the peer", -1);
+    r->has_peer = bench_peer_open(options->peer, slot, result->row, &run_ns, result->peer_message,
+                                  sizeof result->peer_message);
+    *ns += run_ns;
+}
+
+static void run_peer(runner *r, uint32_t slot, const bench_options *options, double *ns)
+{
+    if (r->has_peer)
+        r->has_peer = bench_peer_run(options->peer, slot, ns, r->result->peer_message,
+                                     sizeof r->result->peer_message);
+}
+
 /* Returns what a round will take. */
-static double make_rows(gpu *g, runner *runners, uint32_t count, bool *host_clock)
+static double make_rows(gpu *g, runner *runners, uint32_t count, const bench_options *options,
+                        bool *host_clock)
 {
     double ns[BENCH_MAX_GROUP] = {0}, all = 0.0;
 
@@ -221,6 +258,7 @@ static double make_rows(gpu *g, runner *runners, uint32_t count, bool *host_cloc
             give_up(g, &runners[i]);
         else
             all += ns[i];
+        open_peer(&runners[i], i, options, &all);
     }
     return all;
 }
@@ -243,10 +281,12 @@ static void run_rounds(gpu *g, runner *runners, uint32_t count, const bench_opti
     for (uint32_t round = 0; round < rounds; round++) {
         options->progress(runners[0].result->row->group, (int32_t)round);
         for (uint32_t i = 0; i < count; i++) {
-            runner *r = &runners[(i + round) % count];
+            const uint32_t at = (i + round) % count;
+            runner *r = &runners[at];
             bool clock = host_clock;
             if (r->work.record != NULL && take_time(g, r, &clock, &r->ns[round]) != RHUMB_OK)
                 give_up(g, r);
+            run_peer(r, at, options, &r->peer_ns[round]);
         }
     }
 }
@@ -254,7 +294,7 @@ static void run_rounds(gpu *g, runner *runners, uint32_t count, const bench_opti
 void bench_measure_group(gpu *g, const bench_row *const *rows, uint32_t count,
                          const bench_options *options, bench_result *results)
 {
-    double *times = calloc((size_t)options->rounds * (BENCH_MAX_GROUP + 1), sizeof *times);
+    double *times = calloc((size_t)options->rounds * (2 * BENCH_MAX_GROUP + 1), sizeof *times);
     runner runners[BENCH_MAX_GROUP] = {{0}};
     bool host_clock = options->host_clock;
     uint32_t rounds;
@@ -264,22 +304,26 @@ void bench_measure_group(gpu *g, const bench_row *const *rows, uint32_t count,
         runners[i].result = &results[i];
         if (times == NULL)
             snprintf(results[i].message, sizeof results[i].message, "no host memory");
-        else
-            runners[i].ns = times + (size_t)options->rounds * i;
     }
     if (times == NULL)
         return;
+    for (uint32_t i = 0; i < count; i++) {
+        runners[i].ns = times + (size_t)options->rounds * (2 * i);
+        runners[i].peer_ns = times + (size_t)options->rounds * (2 * i + 1);
+    }
     options->progress(rows[0]->group, -1);
-    rounds = choose_rounds(options, make_rows(g, runners, count, &host_clock));
+    rounds = choose_rounds(options, make_rows(g, runners, count, options, &host_clock));
     for (uint32_t i = 0; i < count; i++)
         results[i].rounds = rounds;
     run_rounds(g, runners, count, options, rounds, host_clock);
-    summarize(runners, count, times + (size_t)options->rounds * BENCH_MAX_GROUP);
+    summarize(runners, count, times + (size_t)options->rounds * 2 * BENCH_MAX_GROUP);
     for (uint32_t i = 0; i < count; i++) {
         results[i].bytes = runners[i].work.bytes;
         results[i].flops = runners[i].work.flops;
         results[i].host_clock = host_clock;
         release(g, &runners[i]);
     }
+    if (options->peer != NULL)
+        bench_peer_close(options->peer);
     free(times);
 }

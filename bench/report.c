@@ -20,7 +20,15 @@ static void print_rate(double amount, double ns)
         printf(" %8s", "-");
 }
 
-static void print_row(const bench_result *r)
+static void print_peer(const bench_result *r)
+{
+    if (r->x_peer.median > 0.0)
+        printf(" %8.2f %s", r->x_peer.median, r->row->peer);
+    else
+        printf(" %8s", "-");
+}
+
+static void print_row(const bench_result *r, bool with_peer)
 {
     char shape[64], median[32], p10[32], p90[32];
 
@@ -36,6 +44,8 @@ static void print_row(const bench_result *r)
     print_ratio(&r->of_bandwidth);
     print_rate(r->flops, r->ns.median);
     print_ratio(&r->of_compute);
+    if (with_peer)
+        print_peer(r);
     if (r->times.median > 0.0)
         printf("  %.2f x %s", r->times.median, r->row->against);
     putchar('\n');
@@ -53,23 +63,30 @@ static const char *limit_name(const bench_result *results, uint32_t count, bench
     return text;
 }
 
-void bench_print_device(const gpu *g)
+void bench_print_device(const gpu *g, const bench_peer *peer)
 {
     printf("device  %s (%s)\ndriver  %s, %s\n", g->properties.deviceName,
            gpu_device_type_name(g->properties.deviceType), g->driver, g->driver_info);
+    if (peer != NULL)
+        printf("peer    %s\n", bench_peer_name(peer));
+    fflush(stdout);
 }
 
 void bench_print_group(const bench_result *results, uint32_t count)
 {
     char bandwidth[32], compute[32];
+    bool with_peer = false;
 
+    for (uint32_t i = 0; i < count; i++)
+        with_peer = with_peer || results[i].x_peer.median > 0.0;
     printf("\n%s: %u rounds, by the %s clock\n", results[0].row->group, results[0].rounds,
            results[0].host_clock ? "host's" : "queue's");
-    printf("  %-20s %-36s %10s %10s %10s %8s %10s %8s %10s\n", "row", "shape", "median", "p10",
+    printf("  %-20s %-36s %10s %10s %10s %8s %10s %8s %10s%s\n", "row", "shape", "median", "p10",
            "p90", "GB/s", limit_name(results, count, BENCH_BANDWIDTH, bandwidth, sizeof bandwidth),
-           "GFLOP/s", limit_name(results, count, BENCH_COMPUTE, compute, sizeof compute));
+           "GFLOP/s", limit_name(results, count, BENCH_COMPUTE, compute, sizeof compute),
+           with_peer ? "   x peer" : "");
     for (uint32_t i = 0; i < count; i++)
-        print_row(&results[i]);
+        print_row(&results[i], with_peer);
     fflush(stdout);
 }
 
@@ -133,14 +150,21 @@ static bool print_row_json(const bench_result *r)
         cJSON_AddStringToObject(object, "against", r->row->against);
         put_spread(object, "times", &r->times);
     }
+    if (r->x_peer.median > 0.0) {
+        cJSON_AddStringToObject(object, "peer", r->row->peer);
+        put_spread(object, "peer_ns", &r->peer_ns);
+        put_spread(object, "x_peer", &r->x_peer);
+    }
     return print_line(object);
 }
 
-bool bench_print_device_json(const gpu *g)
+bool bench_print_device_json(const gpu *g, const bench_peer *peer)
 {
     cJSON *object = cJSON_CreateObject();
 
     json_put_device(cJSON_AddObjectToObject(object, "device"), g);
+    if (peer != NULL)
+        cJSON_AddStringToObject(object, "peer", bench_peer_name(peer));
     return print_line(object);
 }
 

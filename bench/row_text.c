@@ -14,6 +14,11 @@ const char *bench_row_id(const bench_row *row, char *text, size_t size)
     return text;
 }
 
+const char *bench_dtype_name(rhumb_dtype dtype)
+{
+    return dtype == RHUMB_Q8_0 ? "q8_0" : command_dtype_name(dtype);
+}
+
 static const char *heads_text(const bench_shape *s, char *text, size_t size)
 {
     if (s->heads == 0)
@@ -42,10 +47,10 @@ const char *bench_row_shape(const bench_row *row, char *text, size_t size)
         snprintf(windows, sizeof windows, "%u x ", s->windows);
     if (s->k_rows != 0)
         snprintf(text, size, "%s%sLq %u, Lk %u, D %u, %s", windows, heads, s->q_rows, s->k_rows,
-                 s->head_dim, command_dtype_name(s->dtype));
+                 s->head_dim, bench_dtype_name(s->dtype));
     else
         snprintf(text, size, "%s%sL %u, D %u, %s", windows, heads, s->q_rows, s->head_dim,
-                 command_dtype_name(s->dtype));
+                 bench_dtype_name(s->dtype));
     return text;
 }
 
