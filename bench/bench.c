@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #define USUAL_ROUNDS 21
-#define GROUP_NS 20e9 /* of the rounds of a group, where nobody says how many */
+#define GROUP_NS 10e9 /* of the rounds of a group, where nobody says how many */
 
 static const char usage[] =
     "usage: rhumb bench [--only PATTERN] [--rounds N] [--host-clock] [--peer COMMAND]\n"
@@ -19,7 +19,7 @@ static const char usage[] =
     "                   the limits of their groups come along. Rows of models, which are long,\n"
     "                   are only measured where PATTERN begins with \"model\"\n"
     "  --rounds N       times taken of each row, 1 to 10000; default 21, or as many as a group\n"
-    "                   does in 20 seconds, 3 at least\n"
+    "                   does in 10 seconds, 3 at least\n"
     "  --peer COMMAND   a program that runs another library's operations on the same device, in\n"
     "                   turns with those of rhumb; bench/PERFORMANCE.md has one. Column x peer:\n"
     "                   its time over rhumb's. Rows that it does not have are told on stderr\n"
