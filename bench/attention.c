@@ -61,6 +61,7 @@ rhumb_result bench_make_attention(gpu *g, const bench_row *row, bench_work *work
     const double all = (double)window_count(s) * s->head_dim;
     const double size_of_cache = (double)bench_bytes(s->dtype, 32) / 32.0; /* of an element */
     operation *o = begin(g, RHUMB_OP_ATTENTION, s);
+    gpu_tensor *workspace = NULL;
     rhumb_result result;
 
     if (o == NULL)
@@ -70,9 +71,11 @@ rhumb_result bench_make_attention(gpu *g, const bench_row *row, bench_work *work
         o->op.dispatch.window_left = (int32_t)s->window;
     if (s->unfused)
         o->op.info.variant = RHUMB_VARIANT_UNFUSED;
+    if (s->sliced || s->unfused) /* there is no unfused plan without */
+        workspace = bench_add_result(o, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, 1);
     result = bench_add_scheme_tensors(g, o, s);
-    if (result == RHUMB_OK && (s->sliced || s->unfused))
-        result = bench_add_workspace(g, o);
+    if (result == RHUMB_OK && workspace != NULL)
+        result = bench_size_workspace(g, o, workspace);
     work->bytes = all * 2.0 *
                   (4.0 * s->heads * s->q_rows + size_of_cache * key_heads(s) * key_rows(s));
     work->flops = all * 4.0 * s->heads * visible_pairs(s);

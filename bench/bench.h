@@ -124,10 +124,11 @@ const char *bench_row_shape(const bench_row *row, char *text, size_t size);
 /* "f32", "q8_0". */
 const char *bench_dtype_name(rhumb_dtype dtype);
 
-/* Shapes of a real model: long, and only measured where --only begins with "model". */
-bool bench_row_of_model(const bench_row *row);
+/* "model" for shapes of real models, "unfused" for the unfused route: long on a CPU, and only
+ * measured where --only begins with that word. NULL for all others. */
+const char *bench_row_long(const bench_row *row);
 
-/* Whether --only PATTERN (NULL: all, but no model's) takes the row: a part of its id or a shell
+/* Whether --only PATTERN (NULL: all, but no long ones) takes the row: a part of its id or a shell
  * pattern of it. A limit is also taken where an operation of its group is, and so is the row that
  * one is against. */
 bool bench_row_wanted(const bench_row *row, const char *pattern);

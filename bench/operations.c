@@ -142,13 +142,12 @@ rhumb_result bench_finish(gpu *g, operation *o, rhumb_result result, bench_work 
     return RHUMB_OK;
 }
 
-rhumb_result bench_add_workspace(gpu *g, operation *o)
+rhumb_result bench_size_workspace(gpu *g, operation *o, gpu_tensor *workspace)
 {
-    gpu_tensor *t = bench_add_result(o, RHUMB_VIEW_WORKSPACE, RHUMB_F32, 1, 1, 1, 1);
     const rhumb_result result = gpu_query_operation(g, &o->op);
 
     if (result == RHUMB_OK && o->op.properties.workspace_size != 0)
-        t->shape[3] = o->op.properties.workspace_size / 4;
+        workspace->shape[3] = o->op.properties.workspace_size / 4;
     return result;
 }
 

@@ -53,8 +53,8 @@ gpu_tensor *bench_add_result(operation *o, rhumb_view_id id, rhumb_dtype dtype, 
  * everything is released. */
 rhumb_result bench_finish(gpu *g, operation *o, rhumb_result result, bench_work *work);
 
-/* WORKSPACE, as much as the plan asks for. */
-rhumb_result bench_add_workspace(gpu *g, operation *o);
+/* WORKSPACE gets as many elements as the plan asks for. */
+rhumb_result bench_size_workspace(gpu *g, operation *o, gpu_tensor *workspace);
 
 uint64_t bench_bytes(rhumb_dtype dtype, uint64_t elements);
 

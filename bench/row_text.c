@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define MODEL "model"
 
 const char *bench_row_id(const bench_row *row, char *text, size_t size)
 {
@@ -59,16 +58,23 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-bool bench_row_of_model(const bench_row *row)
+const char *bench_row_long(const bench_row *row)
 {
-    return begins(row->group, MODEL);
+    static const char *const words[] = {"model", "unfused"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (begins(row->group, words[i]))
+            return words[i];
+    }
+    return NULL;
 }
 
 static bool matches(const bench_row *row, const char *pattern)
 {
+    const char *word = bench_row_long(row);
     char id[128];
 
-    if (bench_row_of_model(row) && (pattern == NULL || !begins(pattern, MODEL)))
+    if (word != NULL && (pattern == NULL || !begins(pattern, word)))
         return false;
     bench_row_id(row, id, sizeof id);
     return pattern == NULL || strstr(id, pattern) != NULL || fnmatch(pattern, id, 0) == 0;

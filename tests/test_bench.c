@@ -85,7 +85,7 @@ Test(bench, limits_move_as_many_bytes_as_the_operations_held_against_them)
     for (uint32_t i = 0; i < bench_row_count; i++) {
         const bench_row *limit = &bench_rows[i];
         for (uint32_t j = 0; j < bench_row_count && limit->role == BENCH_BANDWIDTH; j++) {
-            if (strcmp(bench_rows[j].group, limit->group) != 0 || bench_row_of_model(limit) ||
+            if (strcmp(bench_rows[j].group, limit->group) != 0 || bench_row_long(limit) != NULL ||
                 limit_bytes(&bench_rows[j]) == 0.0)
                 continue;
             cr_expect_eq((double)limit->shape.bytes, limit_bytes(&bench_rows[j]), "%s/%s",
@@ -114,18 +114,19 @@ Test(bench, rows_stand_behind_those_that_they_are_against)
     cr_expect_geq(checked, 30);
 }
 
-Test(bench, models_are_only_taken_by_name)
+Test(bench, long_rows_are_only_taken_by_name)
 {
     uint32_t taken[4] = {0}, models = 0;
 
     for (uint32_t i = 0; i < bench_row_count; i++) {
-        if (!bench_row_of_model(&bench_rows[i]))
+        const bench_row *row = &bench_rows[i];
+        if (bench_row_long(row) == NULL)
             continue;
-        models++;
-        taken[0] += bench_row_wanted(&bench_rows[i], NULL);
-        taken[1] += bench_row_wanted(&bench_rows[i], "decode");
-        taken[2] += bench_row_wanted(&bench_rows[i], "model");
-        taken[3] += bench_row_wanted(&bench_rows[i], "model-bloom-560m-decode/*-q8_0");
+        models += begins(row->group, "model");
+        taken[0] += bench_row_wanted(row, NULL);
+        taken[1] += bench_row_wanted(row, "decode") || bench_row_wanted(row, "fused");
+        taken[2] += bench_row_wanted(row, "model");
+        taken[3] += bench_row_wanted(row, "model-bloom-560m-decode/*-q8_0");
     }
     cr_expect_eq(taken[0], 0);
     cr_expect_eq(taken[1], 0);
@@ -208,6 +209,10 @@ static const bench_row small_rows[] = {
     SMALL_ROW("decode", BENCH_OPERATION, bench_make_attention, .heads = 4, .kv_heads = 2,
               .q_rows = 1, .k_rows = 96, .head_dim = 64, .dtype = RHUMB_Q8_0,
               .scheme = BENCH_ALIBI, .causal = true),
+    SMALL_ROW("unfused", BENCH_OPERATION, bench_make_attention, .heads = 2, .q_rows = 17,
+              .head_dim = 8, .scheme = BENCH_T5, .unfused = true),
+    SMALL_ROW("windows", BENCH_OPERATION, bench_make_attention, .heads = 2, .q_rows = 16,
+              .head_dim = 8, .windows = 4, .scheme = BENCH_SWIN),
     SMALL_ROW("refused", BENCH_OPERATION, refuse, 0),
 };
 
