@@ -139,9 +139,9 @@ Test(bench_peer, rows_have_the_peers_time_beside_theirs)
 
 Test(bench_peer, without_the_peer_the_run_goes_on)
 {
-    command_output output =
-        command_run("'%s/tools/rhumb' bench --rounds 1 --only rotate-f16-512/half --peer /none/such",
-                    command_build_root());
+    command_output output = command_run(
+        "'%s/tools/rhumb' bench --rounds 1 --only rotate-f16-512/half --peer /none/such",
+        command_build_root());
     bool told = false;
 
     cr_expect_eq(output.status, 0, "%s", output.text);
