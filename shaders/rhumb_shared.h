@@ -174,6 +174,7 @@
 #define BIAS_INVOCATIONS 128
 #define BIAS_HEADS 8       /* heads that share the rows of an invocation's keys */
 #define BIAS_KEYS 4        /* keys of one invocation */
+#define BIAS_ROWS 8        /* and its rows, which share diagonals */
 #define ROTATE_INVOCATIONS 128
 #define ROTATE_HEADS 4     /* heads that share one angle */
 #define ROTATE_PAIRS 4     /* pairs of one invocation */

@@ -21,7 +21,7 @@ static void set_bias(rhumb_resolved *r, uint32_t index)
 {
     rhumb_set_common(r, &r->keys[index], RHUMB_KERNEL_BIAS, index == RHUMB_FAST_ALIGNMENT);
     r->keys[index].spec[SPEC_WORKGROUP] = BIAS_INVOCATIONS;
-    r->rows_per_group[index] = 1;
+    r->rows_per_group[index] = BIAS_ROWS;
 }
 
 static rhumb_result choose(const rhumb_context *context, rhumb_resolved *r)
@@ -37,7 +37,7 @@ static rhumb_result choose(const rhumb_context *context, rhumb_resolved *r)
     set_bias(r, RHUMB_FAST_ALIGNMENT);
     p->variant = RHUMB_VARIANT_GENERIC;
     p->invocations = BIAS_INVOCATIONS;
-    p->rows_per_group = 1;
+    p->rows_per_group = BIAS_ROWS;
     p->keys_per_step = BIAS_KEYS;
     snprintf(p->reason, sizeof p->reason,
              "bias: one kernel; vector stores where rows of O start at multiples of 4 elements");
@@ -96,9 +96,9 @@ static rhumb_result check_shapes(const rhumb_binder *b, rhumb_bindings *bindings
 static uint64_t count_groups(const rhumb_bindings *bindings, const struct rhumb_push *push)
 {
     uint64_t parts = ((uint64_t)push->max_k_length + BIAS_KEYS - 1) / BIAS_KEYS;
+    uint64_t rows = ((uint64_t)push->max_q_length + BIAS_ROWS - 1) / BIAS_ROWS;
     uint64_t heads = (bindings->plan->resolved.info.heads + BIAS_HEADS - 1) / BIAS_HEADS;
-    uint64_t invocations =
-        rhumb_saturated_product(parts * (uint32_t)push->max_q_length, heads * bindings->batch);
+    uint64_t invocations = rhumb_saturated_product(parts * rows, heads * bindings->batch);
     return invocations / BIAS_INVOCATIONS + (invocations % BIAS_INVOCATIONS != 0);
 }
 

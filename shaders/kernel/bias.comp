@@ -10,9 +10,10 @@
 //   windows: TABLE[row of the offset inside the window][h] + mask, one window per b
 //
 // O [B, H, Lq, Lk], B = 1 but for shifted windows. The kernel is bound by what it writes: an
-// invocation finds the rows of BIAS_KEYS keys once and writes them for BIAS_HEADS heads, as vectors
-// where rows start at multiples of 4 elements. Invocations run over (keys, row, head group, batch),
-// keys fastest.
+// invocation has BIAS_KEYS keys of BIAS_ROWS rows, as vectors where rows start at multiples of 4
+// elements, and makes what they need once for BIAS_HEADS heads. Where distances follow the indices,
+// pairs on a diagonal share a number. Invocations run over (keys, rows, head group, batch), keys
+// fastest.
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
 #include "lib/position.glsl"
@@ -53,27 +54,54 @@ Keys keys_of(uint b, uint a, uint first, Lengths n)
     return keys;
 }
 
-void main()
+void store_keys(uint b, uint h, uint a, uint first, uint count, vec4 v)
 {
-    uint id = group_id() * gl_WorkGroupSize.x +
-              gl_LocalInvocationID.x;
-    uint parts = (uint(push.max_k_length) + BIAS_KEYS - 1u) / BIAS_KEYS;
-    uint groups = (constants.heads + BIAS_HEADS - 1u) / BIAS_HEADS;
-    uint first = id % parts * BIAS_KEYS;
-    uint rest = id / parts;
-    uint a = rest % uint(push.max_q_length);
-    rest /= uint(push.max_q_length);
-    uint first_head = rest % groups * BIAS_HEADS;
-    uint b = rest / groups;
-    if (b >= push.batch)
-        return;
-    Lengths n = lengths_of(0u, true, -RHUMB_MAX_LENGTH, id == 0u);
-    if (int(a) >= n.q || int(first) >= n.k)
-        return;
+    uint e = o_at(b, h, a) + first;
+    if (ALIGNED != 0u && count == BIAS_KEYS)
+        o_store4_aligned(e, v);
+    else
+        o_store4(e, v, count);
+}
 
+// ---- By diagonals
+
+#define DIAGONALS (BIAS_KEYS + BIAS_ROWS - 1u)
+
+bool by_diagonals()
+{
+    bool by_views = has_view(VIEW_POSITIONS_Q) && has_view(VIEW_POSITIONS_K);
+    return !has_term(TERM_WINDOW) && !by_views &&
+           !(has_term(TERM_SLOPE) && slope_reference() != SLOPE_FROM_QUERY);
+}
+
+void write_diagonals(uint b, uint first_head, uint last_head, uint first_a, uint first, uint count,
+                     Lengths n)
+{
+    int nearest = int(first) - int(first_a) - n.q_offset - int(BIAS_ROWS - 1u);
+    int row[DIAGONALS];
+    [[unroll]] for (uint i = 0u; i < DIAGONALS; i++)
+        row[i] = has_term(TERM_TABLE) ? row_of(nearest + int(i)) : NO_ROW;
+    float scale = has_flag(TERM_FLAG_BIAS_IN_SCALE) ? constants.scale : 1.0;
+    [[dont_unroll]] for (uint h = first_head; h < last_head; h++) {
+        vec2 slope = slopes_of(h);
+        float v[DIAGONALS];
+        [[unroll]] for (uint i = 0u; i < DIAGONALS; i++)
+            v[i] = scale * (distance_bias(h, row[i], 1.0, nearest + int(i)) +
+                            (has_term(TERM_SLOPE) ? slope_from_query(slope, nearest + int(i)) : 0.0));
+        [[unroll]] for (uint r = 0u; r < BIAS_ROWS; r++) {
+            const uint d = BIAS_ROWS - 1u - r;
+            if (int(first_a + r) < n.q)
+                store_keys(b, h, first_a + r, first, count,
+                           vec4(v[d], v[d + 1u], v[d + 2u], v[d + 3u]));
+        }
+    }
+}
+
+// ---- By pairs
+
+void write_pairs(uint b, uint first_head, uint last_head, uint a, uint first, uint count, Lengths n)
+{
     Keys keys = keys_of(b, a, first, n);
-    uint count = min(uint(BIAS_KEYS), uint(n.k) - first);
-    uint last_head = min(first_head + BIAS_HEADS, constants.heads);
     [[dont_unroll]] for (uint h = first_head; h < last_head; h++) {
         vec4 v;
         [[unroll]] for (uint i = 0u; i < BIAS_KEYS; i++)
@@ -81,10 +109,36 @@ void main()
                                n.k) +
                    keys.mask[i];
         v *= has_flag(TERM_FLAG_BIAS_IN_SCALE) ? constants.scale : 1.0;
-        uint e = o_at(b, h, a) + first;
-        if (ALIGNED != 0u && count == BIAS_KEYS)
-            o_store4_aligned(e, v);
-        else
-            o_store4(e, v, count);
+        store_keys(b, h, a, first, count, v);
     }
+}
+
+void main()
+{
+    uint id = group_id() * gl_WorkGroupSize.x +
+              gl_LocalInvocationID.x;
+    uint parts = (uint(push.max_k_length) + BIAS_KEYS - 1u) / BIAS_KEYS;
+    uint row_groups = (uint(push.max_q_length) + BIAS_ROWS - 1u) / BIAS_ROWS;
+    uint head_groups = (constants.heads + BIAS_HEADS - 1u) / BIAS_HEADS;
+    uint first = id % parts * BIAS_KEYS;
+    uint rest = id / parts;
+    uint first_a = rest % row_groups * BIAS_ROWS;
+    rest /= row_groups;
+    uint first_head = rest % head_groups * BIAS_HEADS;
+    uint b = rest / head_groups;
+    if (b >= push.batch)
+        return;
+    Lengths n = lengths_of(0u, true, -RHUMB_MAX_LENGTH, id == 0u);
+    if (int(first_a) >= n.q || int(first) >= n.k)
+        return;
+
+    uint count = min(uint(BIAS_KEYS), uint(n.k) - first);
+    uint last_head = min(first_head + BIAS_HEADS, constants.heads);
+    if (by_diagonals()) {
+        write_diagonals(b, first_head, last_head, first_a, first, count, n);
+        return;
+    }
+    uint last_a = min(first_a + BIAS_ROWS, uint(n.q));
+    [[dont_unroll]] for (uint a = first_a; a < last_a; a++)
+        write_pairs(b, first_head, last_head, a, first, count, n);
 }

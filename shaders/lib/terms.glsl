@@ -75,6 +75,12 @@ vec2 slopes_of(uint h)
     return (h & 1u) != 0u ? two.zw : two.xy;
 }
 
+// A slope times a distance.
+float slope_from_query(vec2 slope, int delta)
+{
+    return delta > 0 ? -slope.y * float(delta) : slope.x * float(delta);
+}
+
 // Slope of a head times the distance, or times the key's place by slope_reference: j is the key's
 // index, pos_k its position, k_length the number of keys.
 float slope_bias(uint h, int delta, int j, int pos_k, int k_length)
@@ -85,7 +91,7 @@ float slope_bias(uint h, int delta, int j, int pos_k, int k_length)
     case SLOPE_FROM_LAST_KEY: return slope.x * float(j - (k_length - 1));
     case SLOPE_BY_POSITION: return slope.x * float(pos_k);
     }
-    return delta > 0 ? -slope.y * float(delta) : slope.x * float(delta);
+    return slope_from_query(slope, delta);
 }
 
 // -r1 ln(1 + r2 |delta|): r1 of a head in row 0 of TABLE, r2 in row 1. log2 is the device's: Vulkan
@@ -99,16 +105,23 @@ float logarithm_bias(uint h, int delta)
     return -r1 * (0.69314718056 * log2(1.0 + r2 * float(abs(delta))));
 }
 
-// b of one head for a row and a key: `row` of TABLE, times `gate` of the query row, and what is a
-// function of the distance.
-float scalar_bias(uint h, int row, float gate, int delta, int j, int pos_k, int k_length)
+// b of one head by the distance alone: `row` of TABLE, times `gate` of the query row, and the
+// logarithm.
+float distance_bias(uint h, int row, float gate, int delta)
 {
     float b = 0.0;
     if (has_term(TERM_TABLE) && row != NO_ROW)
         b = constants.bias_scale * table_load(table_at(0u, 0u, uint(row)) + h) * gate;
-    if (has_term(TERM_SLOPE))
-        b += slope_bias(h, delta, j, pos_k, k_length);
     if (has_term(TERM_LOGARITHM))
         b += logarithm_bias(h, delta);
+    return b;
+}
+
+// All of b of one head for a row and a key.
+float scalar_bias(uint h, int row, float gate, int delta, int j, int pos_k, int k_length)
+{
+    float b = distance_bias(h, row, gate, delta);
+    if (has_term(TERM_SLOPE))
+        b += slope_bias(h, delta, j, pos_k, k_length);
     return b;
 }
