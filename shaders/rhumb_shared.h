@@ -184,6 +184,7 @@
 #define ENCODE_INVOCATIONS 128
 #define ENCODE_BATCH 4     /* batch entries that share one angle */
 #define ENCODE_ANGLES 4    /* angles of one part: sines and cosines are a vector each */
+#define ENCODE_ROWS 8      /* rows that share the frequencies of a part */
 #define ENCODE_CHANNELS 8  /* channels of a part without angles */
 #define TURNS_RATIO 128    /* angles per element of the first of the two lists in turns */
 

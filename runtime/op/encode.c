@@ -252,14 +252,21 @@ static bool is_shared(const rhumb_bindings *bindings)
            (!(views & BIT(RHUMB_VIEW_VALID)) || !bindings->block.view[RHUMB_VIEW_VALID][1]);
 }
 
+/* Rows of one invocation, as the kernel has it. */
+static uint32_t rows_at_once(const rhumb_resolved *r)
+{
+    return r->encoding.mask & (ENCODE_IMAGE | ENCODE_NORMALIZE) ? 1 : ENCODE_ROWS;
+}
+
 static uint64_t count_groups(const rhumb_bindings *bindings, const struct rhumb_push *push)
 {
+    const uint32_t rows = rows_at_once(&bindings->plan->resolved);
     const rhumb_encoding *e = &bindings->plan->resolved.encoding;
     uint32_t batch = bindings->batch;
     if (is_shared(bindings))
         batch = (batch + ENCODE_BATCH - 1) / ENCODE_BATCH;
     uint64_t units = e->mask & ENCODE_IMAGE ? (uint64_t)e->grid[0] * ((e->grid[1] + 3) / 4)
-                                            : (uint32_t)push->max_q_length;
+                                            : ((uint32_t)push->max_q_length + rows - 1) / rows;
     if (e->mask & ENCODE_NORMALIZE)
         return units * batch;
     uint64_t parts = rhumb_saturated_product(units * e->parts, batch);

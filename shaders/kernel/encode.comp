@@ -11,8 +11,9 @@
 // of an image's row; its channels are cut into parts: four angles of an axis with their sines and
 // cosines (one angle of four pixels), or channels without angles. One invocation does a part of a
 // unit for all batch entries that share positions, up to ENCODE_BATCH; runs of parts where a
-// coordinate is a sum over a row or column of VALID. Rows of a table that are divided by their
-// length have a work group each.
+// coordinate is a sum over a row or column of VALID. An invocation has a part of ENCODE_ROWS
+// rows, which share its frequencies.
+// Rows of a table that are divided by their length have a work group each.
 #define RHUMB_IN_PLACE
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
@@ -33,6 +34,7 @@ const bool GRID = (ENCODING & ENCODE_GRID) != 0u;
 const bool IMAGE = (ENCODING & ENCODE_IMAGE) != 0u;
 const uint CHANNELS = IMAGE ? 2u : ENCODE_CHANNELS; // of a part without angles
 const uint ANGLES = IMAGE ? 1u : ENCODE_ANGLES;     // of a part with them
+const uint ROWS = (ENCODING & (ENCODE_IMAGE | ENCODE_NORMALIZE)) != 0u ? 1u : ENCODE_ROWS;
 
 shared float squares[ENCODE_INVOCATIONS];
 
@@ -66,6 +68,19 @@ uint unit_count()
 {
     return IMAGE ? constants.grid_height * ((constants.grid_width + 3u) / 4u)
                  : uint(push.max_q_length);
+}
+
+// Turns of the angles of a part.
+struct Turns {
+    uvec2 of[4];
+};
+
+Turns turns_from(uint first)
+{
+    Turns t;
+    for (uint i = 0u; i < ANGLES; i++)
+        t.of[i] = turns_of(min(first + i, constants.angles - 1u));
+    return t;
 }
 
 // ---- units
@@ -237,13 +252,12 @@ Runs runs_of_angles(Unit u, uint axis, uint first, vec4 s, vec4 c)
 }
 
 // Sines and cosines of four angles from `first` on at one coordinate, or of one at four.
-Runs angles_at(Unit u, uint axis, uint first, uvec3 at[4])
+Runs angles_at(Unit u, uint axis, uint first, Turns turns, uvec3 at[4])
 {
     vec4 s, c;
     // No unroll attribute here: SwiftShader would not finish compiling what follows from it.
     for (uint i = 0u; i < 4u; i++) {
-        uint angle = IMAGE ? first : min(first + i, constants.angles - 1u);
-        vec2 cs = cos_sin_of_phase(phase_at(IMAGE ? at[i] : at[0], turns_of(angle)));
+        vec2 cs = cos_sin_of_phase(phase_at(IMAGE ? at[i] : at[0], turns.of[IMAGE ? 0u : i]));
         c[i] = cs.x;
         s[i] = cs.y;
     }
@@ -325,45 +339,64 @@ Runs offset_of(Unit u)
     return Runs(uint[2](0u, 0u), uint[2](2u, 0u), vec4[2](c, c));
 }
 
-void encode_part(Unit u, uint part)
+// A part of a row or of pixels: angles of an axis, or channels without.
+struct Part {
+    bool has_angles;
+    uint axis;
+    uint first, end; // angles, or the first channel and one more
+};
+
+Part part_of(uint part)
 {
     const bool SINUSOID = (ENCODING & ENCODE_SINUSOID) != 0u;
     uint of_angles = constants.axis_parts * ((ENCODING & ENCODE_TWO_AXES) != 0u ? 2u : 1u);
-    bool has_angles = SINUSOID && part < of_angles;
-    uint axis = has_angles ? part / constants.axis_parts : 0u;
     uint run = constants.axis_run * ANGLES;
-    uint first = (SINUSOID ? constants.encoded_channels - of_angles * CHANNELS : 0u) +
-                 part * CHANNELS;
-    uint end = first + 1u;
-    uvec3 at[4];
-    if (has_angles) {
-        bool by_columns = (axis == 0u) == flag(ENCODE_FLAG_COLUMN_FIRST);
-        for (uint i = 0u; i < (IMAGE ? 4u : 1u); i++)
-            at[i] = coordinate_at(u, by_columns, i);
-        first = part % constants.axis_parts * run;
-        end = min(first + run, constants.angles);
+    Part p;
+    p.has_angles = SINUSOID && part < of_angles;
+    p.axis = p.has_angles ? part / constants.axis_parts : 0u;
+    p.first = (SINUSOID ? constants.encoded_channels - of_angles * CHANNELS : 0u) + part * CHANNELS;
+    p.end = p.first + 1u;
+    if (p.has_angles) {
+        p.first = part % constants.axis_parts * run;
+        p.end = min(p.first + run, constants.angles);
     }
-    for (uint i = first; i < end; i += ANGLES)
-        put(u, has_angles                             ? angles_at(u, axis, i, at)
-               : (ENCODING & ENCODE_OFFSETS) != 0u ? offset_of(u)
-                                                   : channels_from(u, i));
+    return p;
 }
 
-// The unit and the part of an invocation; those of a work group for rows that have one.
-Unit place(out uint part)
+// `turns`: of the part's first angles.
+void encode_part(Unit u, Part p, Turns turns)
+{
+    uvec3 at[4];
+    if (p.has_angles) {
+        bool by_columns = (p.axis == 0u) == flag(ENCODE_FLAG_COLUMN_FIRST);
+        for (uint i = 0u; i < (IMAGE ? 4u : 1u); i++)
+            at[i] = coordinate_at(u, by_columns, i);
+    }
+    for (uint i = p.first; i < p.end; i += ANGLES) {
+        if (i > p.first)
+            turns = turns_from(i);
+        put(u, p.has_angles                          ? angles_at(u, p.axis, i, turns, at)
+               : (ENCODING & ENCODE_OFFSETS) != 0u ? offset_of(u)
+                                                   : channels_from(u, i));
+    }
+}
+
+// The first unit, the batch group and the part of an invocation; those of a work group for rows that
+// have one.
+void place(out uint unit, out uint batch_group, out uint part)
 {
     uint group = group_id();
     uint id = group * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     bool by_group = (ENCODING & ENCODE_NORMALIZE) != 0u;
     // What lies side by side in memory is done side by side.
-    uint units = unit_count();
+    uint units = (unit_count() + ROWS - 1u) / ROWS;
     uint parts = by_group ? 1u : constants.parts;
     uint at = by_group ? group : id;
     uint inner = IMAGE ? units : parts;
     uint outer = IMAGE ? parts : units;
-    uint unit = IMAGE ? at % inner : at / inner % outer;
+    unit = ROWS * (IMAGE ? at % inner : at / inner % outer);
     part = by_group ? gl_LocalInvocationID.x : IMAGE ? at / inner % outer : at % inner;
-    return unit_of(unit, at / inner / outer, part == 0u);
+    batch_group = at / inner / outer;
 }
 
 // 1 / length of the unit's row of TABLE, by the whole work group.
@@ -388,13 +421,20 @@ float row_factor(Unit u)
 
 void main()
 {
-    uint part;
-    Unit u = place(part);
-    uint end = part + 1u;
-    if ((ENCODING & ENCODE_NORMALIZE) != 0u) {
-        u.factor = row_factor(u);
-        end = constants.parts;
+    uint unit, batch_group, part;
+    place(unit, batch_group, part);
+    Part p = part_of(part);
+    Turns turns;
+    if (p.has_angles)
+        turns = turns_from(p.first);
+    [[dont_unroll]] for (uint i = 0u; i < ROWS; i++) {
+        Unit u = unit_of(unit + i, batch_group, part == 0u);
+        uint end = part + 1u;
+        if ((ENCODING & ENCODE_NORMALIZE) != 0u) {
+            u.factor = row_factor(u);
+            end = constants.parts;
+        }
+        for (uint n = part; n < end && u.inside; n += ENCODE_INVOCATIONS)
+            encode_part(u, n == part ? p : part_of(n), turns);
     }
-    for (; part < end && u.inside; part += ENCODE_INVOCATIONS)
-        encode_part(u, part);
 }
