@@ -165,17 +165,18 @@ static uint64_t groups_at_once(const rhumb_bindings *bindings, const rhumb_dispa
 
 /* The work groups from `first` to before `end`, at most `most` in a dispatch. A dispatch has no
  * work groups beside those of the record: whole rows, then the rest. What the parts write is apart,
- * but ranges of memory do not say so. */
+ * but ranges of memory do not say so. Where there is no work there is an empty dispatch: drivers that
+ * compile at the first one do. */
 static void emit_groups(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
                         uint64_t first, uint64_t end, uint64_t most, struct rhumb_push *push)
 {
     const rhumb_plan *plan = bindings->plan;
     const rhumb_vk *vk = &plan->context->vk;
     const rhumb_limits *l = &plan->context->limits;
-    while (first < end) {
+    do {
         uint64_t left = end - first < most ? end - first : most;
         uint32_t x = left < l->max_workgroups_x ? (uint32_t)left : l->max_workgroups_x;
-        uint64_t rows = left / x;
+        uint64_t rows = x ? left / x : 1;
         uint32_t y = rows < l->max_workgroups_y ? (uint32_t)rows : l->max_workgroups_y;
         if (first)
             rhumb_barrier(command_buffer, bindings);
@@ -184,7 +185,7 @@ static void emit_groups(VkCommandBuffer command_buffer, const rhumb_bindings *bi
                              sizeof *push, push);
         vk->CmdDispatch(command_buffer, x, y, 1);
         first += (uint64_t)x * y;
-    }
+    } while (first < end);
 }
 
 void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
@@ -196,8 +197,6 @@ void rhumb_emit(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
     const uint32_t offsets[2] = {d->constants_offset, d->bindings_offset};
     uint64_t most = groups_at_once(bindings, d, groups);
     uint64_t pairs = bindings->spans[bindings->span_count - 1].end, first = 0;
-    if (!groups)
-        return;
     vk->CmdBindPipeline(command_buffer, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
     for (uint32_t n = 0; n < bindings->span_count; n++) {
         const rhumb_span *span = &bindings->spans[n];

@@ -197,21 +197,22 @@ static const struct {
     const char *name;
     void (*make)(cut_run *r);
     bool by_address; /* for devices that have what BROADCAST wants */
+    bool fixed;      /* its rows are those of the views, or of LENGTHS */
 } rows[] = {
-    {"rotate in place", rotate, false},
-    {"encode", encode, false},
-    {"project and fold", project, false},
-    {"project a network", network, false},
-    {"resize", resize, false},
-    {"bias", bias, false},
-    {"scores", scores, false},
-    {"attention, generic", generic, false},
-    {"attention, tile", tile, false},
-    {"attention, decode", decode, false},
-    {"attention, decode in slices", slices, false},
-    {"combine", combine, false},
-    {"attention, unfused", unfused, false},
-    {"attention, broadcast", broadcast, true},
+    {"rotate in place", rotate, false, false},
+    {"encode", encode, false, false},
+    {"project and fold", project, false, false},
+    {"project a network", network, false, true},
+    {"resize", resize, false, true},
+    {"bias", bias, false, false},
+    {"scores", scores, false, false},
+    {"attention, generic", generic, false, true},
+    {"attention, tile", tile, false, true},
+    {"attention, decode", decode, false, true},
+    {"attention, decode in slices", slices, false, true},
+    {"combine", combine, false, false},
+    {"attention, unfused", unfused, false, true},
+    {"attention, broadcast", broadcast, true, true},
 };
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
@@ -239,7 +240,7 @@ static void keep_outputs(const gpu_operation *op, outcome *result)
     }
 }
 
-static outcome run(harness *h, size_t row, uint64_t max_flops)
+static outcome run_rows(harness *h, size_t row, uint64_t max_flops, int32_t q_length)
 {
     outcome result = {0};
     cut_run r;
@@ -248,6 +249,8 @@ static outcome run(harness *h, size_t row, uint64_t max_flops)
     r.h = h;
     rows[row].make(&r);
     r.op->dispatch.max_flops = max_flops;
+    if (q_length != RHUMB_UNSET)
+        r.op->dispatch.q_length = q_length;
     h->cases++;
     before = interpose_read();
     if (harness_run(h, r.op) != RHUMB_OK)
@@ -260,6 +263,11 @@ static outcome run(harness *h, size_t row, uint64_t max_flops)
     result.flops = (double)r.op->properties.flops;
     release(&r);
     return result;
+}
+
+static outcome run(harness *h, size_t row, uint64_t max_flops)
+{
+    return run_rows(h, row, max_flops, RHUMB_UNSET);
 }
 
 static void expect_same(harness *h, size_t row, const char *how, const outcome *whole,
@@ -332,6 +340,51 @@ static void cut_by_limits(harness_profile profile)
                                rows[i].name, (unsigned long long)cut.most, CLAMP_X, CLAMP_Y);
         free(cut.bytes);
         free(whole[i].bytes);
+    }
+    harness_close(&h);
+}
+
+static void expect_no_work(harness *h, const char *name, const interpose_counts *before)
+{
+    const interpose_counts after = interpose_read();
+    h->cases++;
+    if (after.dispatches == before->dispatches || after.work_groups != before->work_groups)
+        (void)harness_fail(h, "%s: %llu dispatches of %llu work groups for no rows", name,
+                           (unsigned long long)(after.dispatches - before->dispatches),
+                           (unsigned long long)(after.work_groups - before->work_groups));
+}
+
+/* A warm-up: drivers that compile at the first dispatch do so at an empty one. */
+Test(cut, records_of_no_rows_have_dispatches_without_work)
+{
+    static const attention_shape attention[] = {
+        {.q_rows = 9, .k_rows = 40, .head_dim = 16, .variant = RHUMB_VARIANT_GENERIC},
+        {.q_rows = 1, .k_rows = 600, .head_dim = 16, .variant = RHUMB_VARIANT_GENERIC,
+         .workspace = true},
+    };
+    interpose_counts before;
+    harness h;
+    harness_open(&h, HARNESS_LAVAPIPE);
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (rows[i].fixed)
+            continue;
+        before = interpose_read();
+        free(run_rows(&h, i, UINT64_MAX, 0).bytes);
+        expect_no_work(&h, rows[i].name, &before);
+    }
+    for (size_t i = 0; i < sizeof attention / sizeof attention[0]; i++) {
+        harness_tensor workspace = {0};
+        attention_run r;
+        shape_make_attention(&r, &attention[i], i);
+        if (attention[i].workspace)
+            (void)shape_add_workspace(&h, &r.op, 1, &workspace);
+        r.op.dispatch.q_length = 0;
+        before = interpose_read();
+        if (harness_run(&h, &r.op) != RHUMB_OK)
+            (void)harness_fail(&h, "attention: %s", r.op.message);
+        expect_no_work(&h, "attention", &before);
+        harness_free_tensor(&workspace);
+        shape_free_attention(&r);
     }
     harness_close(&h);
 }

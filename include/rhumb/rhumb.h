@@ -880,8 +880,11 @@ static inline void rhumb_init_dispatch(rhumb_dispatch *s)
  * compute pipeline, compute descriptor set 0 and push constants. Places barriers only between its
  * own dispatches: those before and after are the host's, with the masks of plan_properties. Calls
  * no allocator and takes no lock of rhumb's. With a LENGTHS view the dispatch covers the views'
- * maxima and ends early. Errors: ARGUMENT, LIMIT (lengths beyond the plan's or the views'),
- * VERSION; then nothing has been recorded.
+ * maxima and ends early. With q_length 0 and no LENGTHS (what has rows of Q) dispatches are
+ * recorded that have no work groups: they read and write nothing, and drivers that compile a
+ * pipeline at its first dispatch (lavapipe) do so there. That is a warm-up, submitted while a model
+ * loads. Errors: ARGUMENT, LIMIT (lengths beyond the plan's or the views'), VERSION; then nothing has
+ * been recorded.
  * Thread-safety: as Vulkan: one thread at a time for one command buffer. */
 RHUMB_API rhumb_result rhumb_record(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
                                     const rhumb_dispatch *dispatch);
