@@ -33,6 +33,8 @@ typedef struct harness {
     harness_profile profile;
     gpu *g;
     uint32_t cases;      /* run so far */
+    uint32_t left_out;   /* cases that lavapipe alone runs, see harness_wants */
+    bool (*wants)(struct harness *h, const gpu_operation *op); /* NULL: every case */
     uint32_t failures;   /* of cases; each has printed its lines */
     double worst;        /* largest error of all f32 elements, as a part of its bound */
     atomic_uint messages; /* of the validation layer */
@@ -81,6 +83,13 @@ void harness_close(harness *h);
 /* gpu_run_operation with a plan that stays alive until harness_close: pipelines are shared by
  * plans, so that a table of shapes compiles each kernel once. */
 rhumb_result harness_run(harness *h, gpu_operation *op);
+
+/* Asked by a table's rows before they run: on lavapipe always true. Elsewhere, where compiling a
+ * kernel takes longer than running it a hundred times, a row runs if its kernels are there already,
+ * or are specialised to some value that no kernel had so far in the test; so each kernel, dtype of
+ * a view, head size and branch is run, but not each combination of them. The other rows are counted,
+ * and harness_close says how many there were. */
+bool harness_wants(harness *h, gpu_operation *op);
 
 /* -------------------------------------------------------------------------------------------------
  * Host memory

@@ -9,14 +9,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-rhumb_result harness_run(harness *h, gpu_operation *op)
+/* What the plan has to know of the tensors. */
+static void declare_views(gpu_operation *op)
 {
-    rhumb_plan *plan = NULL;
-    rhumb_result result;
     for (uint32_t i = 0; i < op->tensor_count; i++) {
         op->info.views |= RHUMB_VIEW_BIT(op->tensors[i].id);
         op->info.dtype[op->tensors[i].id] = op->tensors[i].dtype;
     }
+}
+
+bool harness_wants(harness *h, gpu_operation *op)
+{
+    declare_views(op);
+    if (h->wants == NULL || h->wants(h, op)) {
+        return true;
+    }
+    h->left_out++;
+    return false;
+}
+
+rhumb_result harness_run(harness *h, gpu_operation *op)
+{
+    rhumb_plan *plan = NULL;
+    rhumb_result result;
+    declare_views(op);
     result = rhumb_create_plan(h->g->context, &op->info, &plan);
     if (result != RHUMB_OK) {
         snprintf(op->message, sizeof op->message, "%s", rhumb_last_message(h->g->context));

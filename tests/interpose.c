@@ -1,6 +1,7 @@
 #include "interpose.h"
 #include "interpose_objects.h"
 #include "interpose_state.h"
+#include "rhumb_shared.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -65,7 +66,22 @@ static struct {
     char violation[MAX_VIOLATIONS][192];
     spirv_facts newest; /* pipeline */
     uint64_t skipped;   /* pipelines that the driver has not seen, for their handles */
+    uint64_t *values;   /* what pipelines that the driver has seen are made of, see value_of */
+    size_t value_count;
+    bool new_pipeline;  /* of those skipped; as is the next */
+    bool new_value;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* FNV-1a. */
+static uint64_t hash(const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i++) {
+        h = (h ^ bytes[i]) * 0x100000001b3u;
+    }
+    return h;
+}
 
 /* Handles are pointers or integers, by platform. */
 #define HANDLE(h) ((uint64_t)(h))
@@ -417,6 +433,55 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreatePipelineLayout(
     return result;
 }
 
+/* One value of one specialisation constant of one kernel; a mask of views is a constant a bit. */
+static uint64_t value_of(uint64_t code, uint32_t id, uint32_t bit, uint32_t value)
+{
+    uint64_t parts[4] = {code, id, bit, value};
+    return hash(parts, sizeof parts);
+}
+
+/* With the lock held. */
+static void take_value(uint64_t value)
+{
+    for (size_t i = 0; i < watch.value_count; i++) {
+        if (watch.values[i] == value) {
+            return;
+        }
+    }
+    if (real.skip_compilation) {
+        watch.new_value = true;
+        return;
+    }
+    uint64_t *grown = realloc(watch.values, (watch.value_count + 1) * sizeof *grown);
+    if (grown != NULL) { /* else the value stays new */
+        watch.values = grown;
+        watch.values[watch.value_count++] = value;
+    }
+}
+
+/* What the kernel is specialised to, where it lies in descriptors left out. */
+static void take_values(const VkComputePipelineCreateInfo *info, const object_entry *module)
+{
+    const VkSpecializationInfo *special = info->stage.pSpecializationInfo;
+    uint64_t code = hash(module->payload, module->payload_count * 4);
+    pthread_mutex_lock(&watch.lock);
+    watch.new_pipeline |= real.skip_compilation;
+    take_value(code);
+    for (uint32_t i = 0; special != NULL && i < special->mapEntryCount; i++) {
+        const VkSpecializationMapEntry *entry = &special->pMapEntries[i];
+        uint32_t id = entry->constantID, value;
+        memcpy(&value, (const char *)special->pData + entry->offset, sizeof value);
+        if (id == SPEC_VIEWS) {
+            for (uint32_t bit = 0; bit < 32; bit++) {
+                take_value(value_of(code, id, bit, value >> bit & 1));
+            }
+        } else if (id != SPEC_SLOT_COUNT && (id < SPEC_SLOT || id >= SPEC_DTYPE)) {
+            take_value(value_of(code, id, 0, value));
+        }
+    }
+    pthread_mutex_unlock(&watch.lock);
+}
+
 static void check_pipeline(const VkComputePipelineCreateInfo *info)
 {
     object_entry module = {0};
@@ -432,6 +497,7 @@ static void check_pipeline(const VkComputePipelineCreateInfo *info)
         pthread_mutex_lock(&watch.lock);
         watch.newest = facts;
         pthread_mutex_unlock(&watch.lock);
+        take_values(info, &module);
     } else {
         interpose_note("pipeline of a pipeline layout that is not alive");
     }
@@ -878,6 +944,9 @@ void interpose_start(PFN_vkGetInstanceProcAddr get, interpose_mode mode)
     watch.nth = 0;
     watch.seen = 0;
     watch.violations = 0;
+    free(watch.values);
+    watch.values = NULL;
+    watch.value_count = 0;
 }
 
 interpose_counts interpose_read(void)
@@ -947,6 +1016,15 @@ uint32_t interpose_fail_calls(void)
 void interpose_skip_compilation(bool on)
 {
     real.skip_compilation = on;
+    if (on) {
+        watch.new_pipeline = false;
+        watch.new_value = false;
+    }
+}
+
+bool interpose_skipped_only_repeats(void)
+{
+    return watch.new_pipeline && !watch.new_value;
 }
 
 spirv_facts interpose_newest_pipeline(void)

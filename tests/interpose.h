@@ -87,6 +87,12 @@ uint32_t interpose_fail_calls(void);
  * handles: nothing may be recorded with them). Makes wide tables of plans cheap. Begins off. */
 void interpose_skip_compilation(bool on);
 
+/* Since compilation was last switched off: were there pipelines, and each of a kernel that the driver
+ * has, no specialisation constant of which has a value that it did not have in some pipeline given
+ * to the driver since interpose_start? Such a pipeline differs from those only in what it combines.
+ * Slots of descriptors do not count, and each view that a plan has or lacks is a value of its own. */
+bool interpose_skipped_only_repeats(void);
+
 /* What the shader of the newest pipeline has after specialisation. */
 spirv_facts interpose_newest_pipeline(void);
 

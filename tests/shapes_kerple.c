@@ -247,6 +247,12 @@ bool shape_run_kerple(harness *h, const kerple_shape *s)
     shape_make_kerple(&run, s);
     snprintf(text, sizeof text, "op %d, %u heads, %u x %u, D %u, %s", (int)s->op, s->heads,
              s->q_rows, s->k_rows, s->head_dim, harness_dtype_name(s->dtype));
+    if (s->variant == RHUMB_VARIANT_UNFUSED)
+        run.op.info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_WORKSPACE);
+    if (!harness_wants(h, &run.op)) {
+        shape_free_kerple(&run);
+        return true;
+    }
     h->cases++;
     bool passed = run_device(h, &run) == RHUMB_OK ||
                   harness_fail(h, "kerple: %s: %s", text, run.op.message);

@@ -194,8 +194,10 @@ bool shape_run_norm(harness *h, const norm_shape *s)
         (void)harness_add(&op, RHUMB_VIEW_V, &v, false);
         (void)harness_add(&op, RHUMB_VIEW_V_OUT, &v_out, true);
     }
-    h->cases++;
-    bool ran = harness_run(h, &op) == RHUMB_OK || harness_fail(h, "%s: %s", text, op.message);
+    bool wanted = harness_wants(h, &op);
+    h->cases += wanted;
+    bool ran = wanted && (harness_run(h, &op) == RHUMB_OK ||
+                          harness_fail(h, "%s: %s", text, op.message));
     for (int keys = 0; ran && keys < 2; keys++) {
         if (sides[keys].in.count != 0) {
             ran = compare(h, s, &sides[keys], keys == 1, text);
@@ -219,5 +221,5 @@ bool shape_run_norm(harness *h, const norm_shape *s)
     harness_free_tensor(&v);
     harness_free_tensor(&v_out);
     free(positions);
-    return ran;
+    return ran || !wanted;
 }

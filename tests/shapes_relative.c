@@ -133,13 +133,16 @@ static void make_run(relative_run *r, const relative_shape *shape, bool scores)
         (void)harness_add(&r->op, RHUMB_VIEW_V, &r->v, false);
 }
 
+static bool has_workspace(const relative_run *r)
+{
+    return !r->scores && (r->s.workspace || r->op.info.variant == RHUMB_VARIANT_UNFUSED);
+}
+
 /* As many floats as the plan asks for, and no more. */
 static rhumb_result run_device(harness *h, relative_run *r)
 {
-    bool workspace =
-        !r->scores && (r->s.workspace || r->op.info.variant == RHUMB_VARIANT_UNFUSED);
     rhumb_result result =
-        workspace ? shape_add_workspace(h, &r->op, r->s.batch, &r->workspace) : RHUMB_OK;
+        has_workspace(r) ? shape_add_workspace(h, &r->op, r->s.batch, &r->workspace) : RHUMB_OK;
     return result == RHUMB_OK ? harness_run(h, &r->op) : result;
 }
 
@@ -468,6 +471,12 @@ static bool run(harness *h, const relative_shape *shape, bool scores)
     bool passed = true;
     make_run(&r, shape, scores);
     describe(&r, text, sizeof text);
+    if (has_workspace(&r))
+        r.op.info.views |= RHUMB_VIEW_BIT(RHUMB_VIEW_WORKSPACE);
+    if (!harness_wants(h, &r.op)) {
+        free_run(&r);
+        return true;
+    }
     h->cases++;
     if (run_device(h, &r) != RHUMB_OK)
         passed = harness_fail(h, "%s: %s: %s", scores ? "scores" : "unfused", text, r.op.message);
