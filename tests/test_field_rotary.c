@@ -225,6 +225,7 @@ static void cross_all(harness *h)
                     }
                     /* test_rotate has the other dtypes there */
                     if (dtype != RHUMB_F32 && h->profile == HARNESS_SWIFTSHADER) {
+                        h->left_out += 2;
                         continue;
                     }
                     cross(h, &c);
@@ -297,6 +298,10 @@ static void turn_window(harness *h, rhumb_pairing pairing, rhumb_dtype dtype, bo
 static void turn_windows(harness *h)
 {
     for (uint32_t i = 0; i < 2 * 3 * 2 * 2; i++) {
+        if (h->profile != HARNESS_LAVAPIPE && (i & 1) != (i / 8 & 1)) {
+            h->left_out++; /* each dtype is there with one pairing, in both layouts and places */
+            continue;
+        }
         turn_window(h, (rhumb_pairing)(i & 1), (rhumb_dtype)(i / 8), (i & 2) != 0, (i & 4) != 0);
     }
 }

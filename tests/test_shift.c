@@ -204,6 +204,10 @@ static void check_all_shifts(harness *h)
     rhumb_rope rope = yarn();
     rhumb_xpos xpos;
     for (uint32_t i = 0; i < 9; i++) {
+        if (h->profile != HARNESS_LAVAPIPE && i % 3 != i / 3) {
+            h->left_out++; /* each pairing and each dtype is there once */
+            continue;
+        }
         rope.pairing = (rhumb_pairing)(i % 3);
         shape_run_shifts(h, pairings[i % 3], &rope, 64, dtypes[i / 3]);
     }
