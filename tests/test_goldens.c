@@ -108,9 +108,7 @@ static void report(harness *h, const tally *t)
             h->name, h->cases, t->on_host, t->worst, t->worst_name);
 }
 
-/* Files that a profile runs: the first of each operation and, on the smallest device, the first of
- * each scheme. SwiftShader has every scheme in test_scores, test_bias, test_unfused and
- * test_rotate_schemes, against the reference that passes every file. */
+/* Of the files the first of each scheme and of each operation, where a compiler is slow. */
 typedef struct choice {
     const char *folder;
     harness *h;
@@ -135,8 +133,7 @@ static bool is_new(choice *c, const char *word)
 static void run_if_new(void *user, const case_result *r)
 {
     choice *c = user;
-    const bool by_scheme = c->h->profile != HARNESS_SWIFTSHADER;
-    const bool new_scheme = by_scheme && is_new(c, r->scheme), new_op = is_new(c, r->op);
+    const bool new_scheme = is_new(c, r->scheme), new_op = is_new(c, r->op);
     case_result on_device;
     char path[1024];
 
@@ -150,18 +147,37 @@ static void run_if_new(void *user, const case_result *r)
     c->h->cases++;
 }
 
-static void run_some(harness_profile profile)
+static void run_profile(harness_profile profile)
+{
+    tally t = {.on_device = true};
+    harness h;
+
+    harness_open(&h, profile);
+    h.cases = run_folders(h.g, &t);
+    report(&h, &t);
+    harness_close(&h);
+}
+
+Test(goldens, lavapipe_passes_every_file_of_the_folders)
+{
+    run_profile(HARNESS_LAVAPIPE);
+}
+
+Test(goldens, the_floor_passes_every_file_of_the_folders)
+{
+    run_profile(HARNESS_LAVAPIPE_FLOOR);
+}
+
+/* In the generic form: a tile of every head size takes its compiler minutes in all. */
+Test(goldens, swiftshader_passes_a_file_of_each_scheme_and_operation)
 {
     tally t = {.on_device = true};
     harness h;
     choice c = {.h = &h, .t = &t};
     const char *root = getenv("RHUMB_TEST_SOURCE_ROOT");
 
-    harness_open(&h, profile);
-    /* A tile of every head size takes SwiftShader's compiler minutes in all; the generic form has one
-     * kernel for them. The smallest device has the forms that plans choose. */
-    if (profile == HARNESS_SWIFTSHADER)
-        h.g->form = RHUMB_VARIANT_GENERIC;
+    harness_open(&h, HARNESS_SWIFTSHADER);
+    h.g->form = RHUMB_VARIANT_GENERIC;
     for (size_t i = 0; i < COUNT(folders); i++) {
         cases_count count = {0, 0};
         tensor_error error = {""};
@@ -174,27 +190,6 @@ static void run_some(harness_profile profile)
     report(&h, &t);
     cases_free_plans(&c.plans);
     harness_close(&h);
-}
-
-Test(goldens, lavapipe_passes_every_file_of_the_folders)
-{
-    tally t = {.on_device = true};
-    harness h;
-
-    harness_open(&h, HARNESS_LAVAPIPE);
-    h.cases = run_folders(h.g, &t);
-    report(&h, &t);
-    harness_close(&h);
-}
-
-Test(goldens, the_floor_passes_a_file_of_each_scheme_and_operation)
-{
-    run_some(HARNESS_LAVAPIPE_FLOOR);
-}
-
-Test(goldens, swiftshader_passes_a_file_of_each_operation)
-{
-    run_some(HARNESS_SWIFTSHADER);
 }
 
 /* ------------------------------------------------------------------------------------------------
