@@ -54,6 +54,7 @@ typedef struct relative_shape {
     int32_t window_right;
     shape_around around;
     bool poison;     /* NaN in keys and values that no row sees */
+    bool poison_future; /* causal SHAW: NaN in rows of VALUE_TABLE for keys to come */
     uint32_t plan_k; /* the plan's max_k_length; 0: k_rows */
     rhumb_variant variant; /* AUTO: UNFUSED, or with the next what the plan chooses */
     bool automatic;

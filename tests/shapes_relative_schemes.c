@@ -54,6 +54,16 @@ static const double *add_heads(relative_run *r, rhumb_view_id id)
         ->values;
 }
 
+/* The last table's rows from `first` on. */
+static void poison_future(relative_run *r, uint32_t first)
+{
+    harness_tensor *t = &r->tables[r->table_count - 1];
+    for (uint64_t i = 0; i < t->count; i++)
+        if (i / t->shape[3] % t->shape[2] >= first)
+            t->values[i] = (double)NAN;
+    harness_store(t);
+}
+
 static void make_shaw(relative_run *r)
 {
     bool mirrored = r->s.family == RELATIVE_SHAW_MIRRORED;
@@ -70,6 +80,8 @@ static void make_shaw(relative_run *r)
         .keys = add_vectors(r, RHUMB_VIEW_QUERY_TABLE, rows).data,
         .values = r->scores ? NULL : add_vectors(r, RHUMB_VIEW_VALUE_TABLE, rows).data,
     };
+    if (r->s.poison_future)
+        poison_future(r, CLIP_LEFT + 1);
     (void)ref_shaw_terms(&r->ref.shaw, r->s.head_dim, r->s.head_dim, &r->terms);
     if (mirrored)
         r->terms.c = add_vectors(r, RHUMB_VIEW_KEY_TABLE, rows);

@@ -64,6 +64,9 @@ static const relative_shape schemes[] = {
      .head_dim = 16, .offset_given = true, .q_offset = -5, .causal = true},
     {.family = RELATIVE_DEBERTA_LOG, BROADCAST, BF16, .heads = 2, .q_rows = 45, .k_rows = 70,
      .head_dim = 16, .offset_given = true, .q_offset = 13},
+    /* rows of the table that no row of Q meets hold NaN */
+    {.family = RELATIVE_SHAW, BROADCAST, .heads = 2, .q_rows = 41, .k_rows = 41, .head_dim = 16,
+     .causal = true, .poison_future = true},
     /* rows and keys are the tokens of a window */
     {.family = RELATIVE_SWIN, BROADCAST, .batch = 3, .heads = 3, .q_rows = 6, .k_rows = 6,
      .head_dim = 8},

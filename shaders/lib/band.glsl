@@ -56,16 +56,6 @@ float bias_factor()
     return has_flag(TERM_FLAG_BIAS_IN_SCALE) ? constants.scale_log2 : LOG2_E;
 }
 
-// No row of the tile sees a key at this distance: the table's row there may hold anything.
-bool never_seen(int delta)
-{
-    if (constants.mask_order == MASK_ORDER_POSITION)
-        return false;
-    bool late = delta > push.window_right || ((push.flags & FLAG_CAUSAL) != 0u && delta > 0);
-    bool early = push.window_left != NO_WINDOW && delta <= -push.window_left;
-    return late || (early && push.kept_keys == 0);
-}
-
 // Rows and scalars for the keys from `block` on. Slopes by the key's place are no function of the
 // distance: they are 0 here, for key 0 of 1 at position 0.
 void prepare_band(uint id, int block)

@@ -292,7 +292,7 @@ float future_mass[ROWS];
 // acc += the weights [row][diagonal] . V of a chunk, with this lane's diagonal.
 void add_value_chunk(int delta, float w[ROWS * LANES])
 {
-    int row = table_row(delta);
+    int row = never_seen(delta) ? NO_ROW : table_row(delta);
     uint at = value_table_at(0u, head, known_row(row));
     [[unroll]] for (uint d = 0u; d < VALUE_DIM; d += 4u) {
         vec4 x = value_table_far4(at + d);
@@ -346,7 +346,7 @@ void shrink_weights(bool near, bool is_past)
 void add_far_values(int delta, float mass[ROWS])
 {
     int row = table_row(delta);
-    if (row == NO_ROW)
+    if (row == NO_ROW || never_seen(delta))
         return;
     uint at = value_table_at(0u, head, uint(row));
     [[unroll]] for (uint d = 0u; d < VALUE_DIM; d += 4u) {

@@ -151,6 +151,16 @@ Reach reach_of(int pos_q)
     return r;
 }
 
+// No row sees a key at this distance: a table's row there may hold anything.
+bool never_seen(int delta)
+{
+    if (constants.mask_order == MASK_ORDER_POSITION)
+        return false;
+    bool late = delta > push.window_right || ((push.flags & FLAG_CAUSAL) != 0u && delta > 0);
+    bool early = push.window_left != NO_WINDOW && delta <= -push.window_left;
+    return late || (early && push.kept_keys == 0);
+}
+
 // Of row a, in the plan's order.
 Reach row_reach_of(uint b, uint a, Lengths n)
 {
