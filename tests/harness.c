@@ -122,6 +122,7 @@ void harness_open_clamped(harness *h, harness_profile profile, const rhumb_limit
     }
     harness_select_drivers();
     interpose_start(harness_loader(), profiles[profile].mode);
+    interpose_compile_late(profile == HARNESS_SWIFTSHADER);
     gpu_init_options(&options);
     options.validation = 1;
     options.device_name = profiles[profile].device;

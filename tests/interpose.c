@@ -45,6 +45,7 @@ static struct {
     interpose_mode mode;
     bool loaded;
     bool skip_compilation;
+    bool compile_late;
 #define DECLARE(f) PFN_vk##f f;
     FUNCTIONS(DECLARE)
     OPTIONAL_FUNCTIONS(DECLARE)
@@ -505,6 +506,107 @@ static void check_pipeline(const VkComputePipelineCreateInfo *info)
     free(layout.payload);
 }
 
+/* A handle that the driver has not made. */
+static bool is_skipped(uint64_t pipeline)
+{
+    return pipeline > GARBAGE_HANDLE && pipeline <= GARBAGE_HANDLE + watch.skipped;
+}
+
+/* ---- Pipelines that wait for being bound, see interpose_compile_late */
+typedef struct late_pipeline {
+    struct late_pipeline *next;
+    uint64_t handle; /* the caller's */
+    VkPipeline made; /* the driver's, once there is one */
+    VkDevice device;
+    VkPipelineCache cache;
+    VkComputePipelineCreateInfo info;
+    VkSpecializationInfo special;
+    VkShaderModuleCreateInfo module;
+} late_pipeline;
+
+static late_pipeline *late_pipelines; /* under watch.lock */
+
+static void keep_for_later(VkDevice device, VkPipelineCache cache,
+                           const VkComputePipelineCreateInfo *info, uint64_t handle)
+{
+    late_pipeline *p = calloc(1, sizeof *p);
+    object_entry module = {0};
+    if (p == NULL || !objects_find(INTERPOSE_SHADER_MODULE, HANDLE(info->stage.module), &module)) {
+        interpose_note("pipeline that cannot be kept for later");
+        free(p);
+        return;
+    }
+    p->handle = handle;
+    p->device = device;
+    p->cache = cache;
+    p->module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+    p->module.codeSize = module.payload_count * 4;
+    p->module.pCode = module.payload;
+    p->info = *info;
+    p->info.stage.pName = "main";
+    if (info->stage.pSpecializationInfo != NULL) {
+        p->special = *info->stage.pSpecializationInfo;
+        p->special.pMapEntries = duplicate(
+            p->special.pMapEntries, p->special.mapEntryCount * sizeof *p->special.pMapEntries);
+        p->special.pData = duplicate(p->special.pData, p->special.dataSize);
+        p->info.stage.pSpecializationInfo = &p->special;
+    }
+    pthread_mutex_lock(&watch.lock);
+    p->next = late_pipelines;
+    late_pipelines = p;
+    pthread_mutex_unlock(&watch.lock);
+}
+
+static late_pipeline *find_late(uint64_t handle)
+{
+    late_pipeline *p;
+    pthread_mutex_lock(&watch.lock);
+    for (p = late_pipelines; p != NULL && p->handle != handle; p = p->next) {
+    }
+    pthread_mutex_unlock(&watch.lock);
+    return p;
+}
+
+static VkPipeline compile_now(late_pipeline *p)
+{
+    VkResult result = VK_SUCCESS;
+    if (p->made == VK_NULL_HANDLE) {
+        result = real.CreateShaderModule(p->device, &p->module, NULL, &p->info.stage.module);
+        if (result == VK_SUCCESS) {
+            result = real.CreateComputePipelines(p->device, p->cache, 1, &p->info, NULL, &p->made);
+            real.DestroyShaderModule(p->device, p->info.stage.module, NULL);
+        }
+    }
+    if (result != VK_SUCCESS) {
+        interpose_note("pipeline that the driver refuses when it is bound: %d", (int)result);
+    }
+    return p->made;
+}
+
+static void forget_late(uint64_t handle)
+{
+    late_pipeline *p = NULL;
+    pthread_mutex_lock(&watch.lock);
+    for (late_pipeline **link = &late_pipelines; *link != NULL; link = &(*link)->next) {
+        if ((*link)->handle == handle) {
+            p = *link;
+            *link = p->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&watch.lock);
+    if (p == NULL) {
+        return;
+    }
+    if (p->made != VK_NULL_HANDLE) {
+        real.DestroyPipeline(p->device, p->made, NULL);
+    }
+    free((void *)(uintptr_t)p->module.pCode);
+    free((void *)(uintptr_t)p->special.pMapEntries);
+    free((void *)(uintptr_t)p->special.pData);
+    free(p);
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateComputePipelines(
     VkDevice device, VkPipelineCache cache, uint32_t count,
     const VkComputePipelineCreateInfo *infos, const VkAllocationCallbacks *allocator,
@@ -520,12 +622,15 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateComputePipelines(
     for (uint32_t i = 0; i < count; i++) {
         check_pipeline(&infos[i]);
     }
-    if (real.skip_compilation) {
+    if (real.skip_compilation || real.compile_late) {
         pthread_mutex_lock(&watch.lock);
         for (uint32_t i = 0; i < count; i++) {
             pipelines[i] = (VkPipeline)(GARBAGE_HANDLE + ++watch.skipped);
         }
         pthread_mutex_unlock(&watch.lock);
+        for (uint32_t i = 0; i < count && !real.skip_compilation; i++) {
+            keep_for_later(device, cache, &infos[i], HANDLE(pipelines[i]));
+        }
         result = VK_SUCCESS;
     } else {
         result = real.CreateComputePipelines(device, cache, count, infos, allocator, pipelines);
@@ -538,11 +643,6 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateComputePipelines(
     return result;
 }
 
-/* A handle that the driver has not made. */
-static bool is_skipped(uint64_t pipeline)
-{
-    return pipeline > GARBAGE_HANDLE && pipeline <= GARBAGE_HANDLE + watch.skipped;
-}
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_SetDebugUtilsObjectNameEXT(
     VkDevice device, const VkDebugUtilsObjectNameInfoEXT *info)
@@ -557,7 +657,12 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_SetDebugUtilsObjectNameEXT(
 static VKAPI_ATTR void VKAPI_CALL wrap_DestroyPipeline(VkDevice device, VkPipeline pipeline,
                                                        const VkAllocationCallbacks *allocator)
 {
-    if (dies(INTERPOSE_PIPELINE, HANDLE(pipeline)) && !is_skipped(HANDLE(pipeline))) {
+    if (!dies(INTERPOSE_PIPELINE, HANDLE(pipeline))) {
+        return;
+    }
+    if (is_skipped(HANDLE(pipeline))) {
+        forget_late(HANDLE(pipeline));
+    } else {
         real.DestroyPipeline(device, pipeline, allocator);
     }
 }
@@ -777,8 +882,9 @@ static VKAPI_ATTR void VKAPI_CALL wrap_CmdBindPipeline(VkCommandBuffer commands,
                                                        VkPipelineBindPoint point,
                                                        VkPipeline pipeline)
 {
+    late_pipeline *late = is_skipped(HANDLE(pipeline)) ? find_late(HANDLE(pipeline)) : NULL;
     command(&counts.pipeline_binds);
-    real.CmdBindPipeline(commands, point, pipeline);
+    real.CmdBindPipeline(commands, point, late != NULL ? compile_now(late) : pipeline);
 }
 
 static VKAPI_ATTR void VKAPI_CALL wrap_CmdBindDescriptorSets(VkCommandBuffer commands,
@@ -1020,6 +1126,11 @@ void interpose_skip_compilation(bool on)
         watch.new_pipeline = false;
         watch.new_value = false;
     }
+}
+
+void interpose_compile_late(bool on)
+{
+    real.compile_late = on;
 }
 
 bool interpose_skipped_only_repeats(void)

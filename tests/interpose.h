@@ -87,6 +87,11 @@ uint32_t interpose_fail_calls(void);
  * handles: nothing may be recorded with them). Makes wide tables of plans cheap. Begins off. */
 void interpose_skip_compilation(bool on);
 
+/* On: the driver gets a pipeline when it is first bound. For a driver whose compiler is slow: of the
+ * two or three that a plan has, a row binds one. A driver that refuses it then is a violation. Begins
+ * off. */
+void interpose_compile_late(bool on);
+
 /* Since compilation was last switched off: were there pipelines, and each of a kernel that the driver
  * has, no specialisation constant of which has a value that it did not have in some pipeline given
  * to the driver since interpose_start? Such a pipeline differs from those only in what it combines.
