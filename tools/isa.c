@@ -91,8 +91,22 @@ static void read_instruction(isa_listing *l, const char *text)
     of[ISA_SHARED_BYTES] += shared_load || shared_store ? width_of(text) : 0.0;
     of[ISA_BARRIERS] += starts(text, "s_barrier") && !starts(text, "s_barrier_wait");
     if (either(text, "s_branch", "s_cbranch") && target != NULL &&
-        sscanf(target, "BB%u", &number) == 1 && block_of(l, number) < b->back)
-        b->back = block_of(l, number);
+        sscanf(target, "BB%u", &number) == 1) {
+        const uint32_t to = block_of(l, number);
+        if (to < b->back)
+            b->back = to;
+        else if (to == l->count)
+            b->ahead = number; /* a label until all are known */
+        b->jumps = starts(text, "s_branch") && to == l->count;
+    }
+}
+
+static void find_ahead(isa_listing *l)
+{
+    for (uint32_t i = 0; i < l->count; i++) {
+        const uint32_t to = block_of(l, l->blocks[i].ahead);
+        l->blocks[i].ahead = to > i && to < l->count ? to : i + 1;
+    }
 }
 
 bool isa_read(const char *assembly, isa_listing *l)
@@ -113,6 +127,7 @@ bool isa_read(const char *assembly, isa_listing *l)
             read_instruction(l, text + 1);
         }
     }
+    find_ahead(l);
     return l->count > 0;
 }
 
@@ -206,15 +221,17 @@ static staging staging_of(const uint32_t *spec)
     return s;
 }
 
+/* Multiply-adds there convert halves, four of a load. */
 static bool stages(const isa_count *loop)
 {
     return loop->of[ISA_LOADS] > 0 && loop->of[ISA_LOADS] == loop->of[ISA_SHARED_STORES] &&
-           loop->of[ISA_MULTIPLY_ADDS] == 0;
+           loop->of[ISA_MULTIPLY_ADDS] <= 4 * loop->of[ISA_LOADS];
 }
 
 static bool caps(const isa_count *loop)
 {
-    return loop->of[ISA_SHARED_STORES] > 0 && loop->of[ISA_LOADS] == 0;
+    return loop->of[ISA_SHARED_STORES] > 0 && loop->of[ISA_SHARED_LOADS] > 0 &&
+           loop->of[ISA_LOADS] == 0;
 }
 
 /* How often an innermost loop runs in all, which is not one that stages. */
@@ -241,29 +258,107 @@ static double rounds_of(const isa_count *loop, const uint32_t *spec)
     return loop->of[ISA_LOADS] > 0 ? 6.0 : 1.0; /* search among the edges */
 }
 
+/* Of each block in a round of the key loop. */
+typedef struct times {
+    double of[ISA_MOST_BLOCKS];
+} times;
+
+/* But of those that are left out. */
+static void set_times(times *t, uint32_t first, uint32_t last, double value)
+{
+    for (uint32_t i = first; i <= last; i++)
+        t->of[i] = t->of[i] != 0.0 ? value : 0.0;
+}
+
 /* V's table: a row for each slot, a product for each key. */
-static void add_value_rows(const isa_listing *l, uint32_t first, uint32_t last,
-                           const uint32_t *spec, isa_count *sum)
+static void set_value_rows(const isa_listing *l, uint32_t first, uint32_t last,
+                           const uint32_t *spec, times *t)
 {
     const double keys = TILE_LANES * spec[SPEC_KEYS];
     const double slots = keys + 24.0;
 
-    for (uint32_t i = first; i <= last; i++) {
-        const isa_count *block = &l->blocks[i].count;
-        add(sum, block, (block->of[ISA_MULTIPLY_ADDS] > 0 ? keys : slots) - 1.0);
+    for (uint32_t i = first; i <= last; i++)
+        set_times(t, i, i, l->blocks[i].count.of[ISA_MULTIPLY_ADDS] > 0 ? keys : slots);
+}
+
+/* A loop that does not run, with what is done for it alone: all that the nearest branch around it
+ * leaves out. */
+static void leave_out(const isa_listing *l, uint32_t key_first, uint32_t key_last, uint32_t first,
+                      uint32_t last, times *t)
+{
+    for (uint32_t i = first; i-- > key_first;) {
+        if (l->blocks[i].ahead > last && l->blocks[i].ahead <= key_last) {
+            set_times(t, i + 1, l->blocks[i].ahead - 1, 0.0);
+            return;
+        }
+    }
+    set_times(t, first, last, 0.0);
+}
+
+/* Whether a part without loops does nothing but hide keys of each of a lane's pairs. */
+static bool hides(const isa_listing *l, uint32_t first, uint32_t last, const uint32_t *spec)
+{
+    const isa_count part = sum_of(l, first, last);
+
+    for (uint32_t i = first; i <= last; i++)
+        if (ends_loop(l, i))
+            return false;
+    return part.of[ISA_SELECTS] >= TILE_ROWS * spec[SPEC_KEYS] &&
+           part.of[ISA_MULTIPLY_ADDS] + part.of[ISA_LOADS] + part.of[ISA_SHARED_LOADS] +
+                   part.of[ISA_SHARED_STORES] + part.of[ISA_BARRIERS] ==
+               0;
+}
+
+/* How often a loop with loops inside does what it does: that over chunks of channels of Q and K. The
+ * one of two stages caps in one and adds the bias in the other. */
+static double rounds_around(const isa_listing *l, uint32_t last, const uint32_t *spec)
+{
+    for (uint32_t i = l->blocks[last].back; i < last; i++) {
+        if (ends_loop(l, i) && is_innermost(l, i) &&
+            sum_of(l, l->blocks[i].back, i).of[ISA_MULTIPLY_ADDS] >=
+                TILE_ROWS * spec[SPEC_KEYS] * 4)
+            return spec[SPEC_HEAD_DIM] / spec[SPEC_HEAD_CHUNK];
+    }
+    return 1.0;
+}
+
+/* Of two ways from a block to a later one the one with fewer vector instructions is left out. */
+static void leave_out_ways(const isa_listing *l, uint32_t first, uint32_t last, times *t)
+{
+    for (uint32_t i = last; i-- > first;) {
+        const uint32_t other = l->blocks[i].ahead, end = l->blocks[other - 1].ahead;
+        double vector[2] = {0.0, 0.0};
+
+        if (other <= i + 1 || other > last || !l->blocks[other - 1].jumps || end > last)
+            continue;
+        for (uint32_t n = i + 1; n < end; n++)
+            vector[n >= other] += t->of[n] * l->blocks[n].count.of[ISA_VECTOR];
+        if (vector[0] < vector[1])
+            set_times(t, i + 1, other - 1, 0.0);
+        else
+            set_times(t, other, end - 1, 0.0);
     }
 }
 
 static bool count_tile(const isa_listing *l, uint32_t first, uint32_t last, const uint32_t *spec,
                        isa_count *sum)
 {
+    static times t;
     staging staged = staging_of(spec);
 
+    for (uint32_t i = first; i <= last; i++)
+        t.of[i] = 1.0;
+    for (uint32_t i = first; i < last; i++)
+        if (ends_loop(l, i) && !is_innermost(l, i))
+            set_times(&t, l->blocks[i].back, i, rounds_around(l, i, spec));
     for (uint32_t i = first; i < last; i++) {
         const uint32_t start = l->blocks[i].back;
         const isa_count loop = ends_loop(l, i) ? sum_of(l, start, i) : (isa_count){{0}};
         uint32_t parts = 0;
 
+        if (!ends_loop(l, i) && l->blocks[i].ahead > i + 1 && l->blocks[i].ahead <= last &&
+            hides(l, i + 1, l->blocks[i].ahead - 1, spec))
+            set_times(&t, i + 1, l->blocks[i].ahead - 1, 0.0);
         if (!ends_loop(l, i) || !is_innermost(l, i))
             continue;
         for (uint32_t n = start; n <= i; n++)
@@ -271,12 +366,18 @@ static bool count_tile(const isa_listing *l, uint32_t first, uint32_t last, cons
         if (stages(&loop) && staged.next == staged.count)
             return false;
         if (stages(&loop))
-            add(sum, &loop, staged.quads[staged.next++] / loop.of[ISA_LOADS] - 1.0);
+            set_times(&t, start, i, staged.quads[staged.next++] / loop.of[ISA_LOADS]);
         else if (parts > 1 && !caps(&loop))
-            add_value_rows(l, start, i, spec, sum);
+            set_value_rows(l, start, i, spec, &t);
+        else if (rounds_of(&loop, spec) == 0.0)
+            leave_out(l, first, last, start, i, &t);
         else
-            add(sum, &loop, rounds_of(&loop, spec) - 1.0);
+            set_times(&t, start, i, rounds_of(&loop, spec));
     }
+    leave_out_ways(l, first, last, &t);
+    *sum = (isa_count){{0}};
+    for (uint32_t i = first; i <= last; i++)
+        add(sum, &l->blocks[i].count, t.of[i]);
     return staged.next == staged.count;
 }
 

@@ -29,6 +29,8 @@ typedef struct isa_count {
 typedef struct isa_block {
     uint32_t number; /* of its label */
     uint32_t back;   /* first block of the loop that ends here; else the next block */
+    uint32_t ahead;  /* where a branch past others goes on, else the next block */
+    bool jumps;      /* there, whatever holds */
     isa_count count;
 } isa_block;
 

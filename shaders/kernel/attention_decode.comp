@@ -234,7 +234,7 @@ void main()
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
             s[r] = 0.0;
             [[unroll]] for (uint i = 0u; i < K_PIECES; i++)
-                s[r] += dot(x[r * K_PIECES + i], kx[i]);
+                s[r] = add_dot(s[r], x[r * K_PIECES + i], kx[i]);
         }
         if (LANES == 1u) {
             [[unroll]] for (uint r = 0u; r < ROWS; r++)

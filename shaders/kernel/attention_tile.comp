@@ -273,11 +273,11 @@ void add_products(uint group, uint lane, uint lane_slot)
                 vec4 y = staged[(lane + TILE_LANES * j) * PITCH + d + e];
                 [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
                     uint n = j + TILE_ROWS - 1u - r;
-                    s[j][r] += dot(x[r], y);
+                    s[j][r] = add_dot(s[j][r], x[r], y);
                     if (has_term(TERM_QUERY))
-                        s[j][r] += dot(x[r], a[n]);
+                        s[j][r] = add_dot(s[j][r], x[r], a[n]);
                     if (has_term(TERM_KEY))
-                        s[j][r] += dot(y, c[n]);
+                        s[j][r] = add_dot(s[j][r], y, c[n]);
                 }
             }
         }

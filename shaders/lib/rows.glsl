@@ -9,6 +9,13 @@
 #define LOWEST -3.0e38
 #define HIDDEN_BELOW -1.0e38 // no visible logit is below this
 
+// sum + x . y, a multiply-add a channel: of sum + dot(x, y) some compilers make a multiplication, three
+// multiply-adds and an addition.
+float add_dot(float sum, vec4 x, vec4 y)
+{
+    return fma(x.w, y.w, fma(x.z, y.z, fma(x.y, y.y, fma(x.x, y.x, sum))));
+}
+
 struct Tile {
     uint b;
     uint kv_head;
