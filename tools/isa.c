@@ -81,7 +81,8 @@ static void read_instruction(isa_listing *l, const char *text)
     of[ISA_INSTRUCTIONS]++;
     of[ISA_VECTOR] += starts(text, "v_dual_") ? 2 : starts(text, "v_");
     of[ISA_MULTIPLY_ADDS] += occurrences(text, "fma") + occurrences(text, "v_mac_f") +
-                             occurrences(text, "v_mad_f");
+                             occurrences(text, "v_mad_f") + occurrences(text, "v_madak") +
+                             occurrences(text, "v_madmk");
     of[ISA_SELECTS] += strstr(text, "cndmask") != NULL;
     of[ISA_LOADS] += load;
     of[ISA_STORES] += store;
@@ -165,6 +166,74 @@ static bool is_innermost(const isa_listing *l, uint32_t last)
         if (ends_loop(l, i) && l->blocks[i].back > l->blocks[last].back)
             return false;
     return true;
+}
+
+/* How often each block runs: in a round of the key loop, or in all. */
+typedef struct times {
+    double of[ISA_MOST_BLOCKS];
+} times;
+
+/* But of those that are left out. */
+static void set_times(times *t, uint32_t first, uint32_t last, double value)
+{
+    for (uint32_t i = first; i <= last; i++)
+        t->of[i] = t->of[i] != 0.0 ? value : 0.0;
+}
+
+/* A loop that does not run, with what is done for it alone: all that the nearest branch around it
+ * leaves out. */
+static void leave_out(const isa_listing *l, uint32_t way_first, uint32_t way_last, uint32_t first,
+                      uint32_t last, times *t)
+{
+    for (uint32_t i = first; i-- > way_first;) {
+        if (l->blocks[i].ahead > last && l->blocks[i].ahead <= way_last) {
+            set_times(t, i + 1, l->blocks[i].ahead - 1, 0.0);
+            return;
+        }
+    }
+    set_times(t, first, last, 0.0);
+}
+
+static void set_once(times *t, uint32_t first, uint32_t last)
+{
+    for (uint32_t i = first; i <= last; i++)
+        t->of[i] = 1.0;
+}
+
+static isa_count sum_by(const isa_listing *l, uint32_t first, uint32_t last, const times *t)
+{
+    isa_count sum = {{0}};
+
+    for (uint32_t i = first; i <= last; i++)
+        add(&sum, &l->blocks[i].count, t->of[i]);
+    return sum;
+}
+
+isa_count isa_sum_without_loops(const isa_listing *l)
+{
+    static times t;
+
+    set_once(&t, 0, l->count - 1);
+    for (uint32_t i = 0; i < l->count; i++)
+        if (ends_loop(l, i))
+            leave_out(l, 0, l->count - 1, l->blocks[i].back, i, &t);
+    return sum_by(l, 0, l->count - 1, &t);
+}
+
+isa_count isa_longest_block(const isa_listing *l)
+{
+    uint32_t longest = 0;
+
+    for (uint32_t i = 1; i < l->count; i++)
+        if (l->blocks[i].count.of[ISA_VECTOR] > l->blocks[longest].count.of[ISA_VECTOR])
+            longest = i;
+    return l->blocks[longest].count;
+}
+
+static double memory_accesses(const isa_count *part)
+{
+    return part->of[ISA_LOADS] + part->of[ISA_STORES] + part->of[ISA_SHARED_LOADS] +
+           part->of[ISA_SHARED_STORES] + part->of[ISA_BARRIERS];
 }
 
 /* The one that multiplies and adds most; of those around it, which do no more, the innermost. */
@@ -253,21 +322,9 @@ static double rounds_of(const isa_count *loop, const uint32_t *spec)
         return 2 * loop->of[ISA_SELECTS] >= fused ? 0.0 : TILE_LANES * keys;
     if (fused >= TILE_ROWS * keys * 4) /* of channels, 8 at a time; first products may be no fma */
         return spec[SPEC_HEAD_DIM] / 8.0;
-    if (fused > 0) /* w - u, a quad at a time */
+    if (fused > 0 && loop->of[ISA_SHARED_LOADS] > 0) /* w - u, a quad at a time */
         return spec[SPEC_HEAD_DIM] / 4.0;
     return loop->of[ISA_LOADS] > 0 ? 6.0 : 1.0; /* search among the edges */
-}
-
-/* Of each block in a round of the key loop. */
-typedef struct times {
-    double of[ISA_MOST_BLOCKS];
-} times;
-
-/* But of those that are left out. */
-static void set_times(times *t, uint32_t first, uint32_t last, double value)
-{
-    for (uint32_t i = first; i <= last; i++)
-        t->of[i] = t->of[i] != 0.0 ? value : 0.0;
 }
 
 /* V's table: a row for each slot, a product for each key. */
@@ -281,20 +338,6 @@ static void set_value_rows(const isa_listing *l, uint32_t first, uint32_t last,
         set_times(t, i, i, l->blocks[i].count.of[ISA_MULTIPLY_ADDS] > 0 ? keys : slots);
 }
 
-/* A loop that does not run, with what is done for it alone: all that the nearest branch around it
- * leaves out. */
-static void leave_out(const isa_listing *l, uint32_t key_first, uint32_t key_last, uint32_t first,
-                      uint32_t last, times *t)
-{
-    for (uint32_t i = first; i-- > key_first;) {
-        if (l->blocks[i].ahead > last && l->blocks[i].ahead <= key_last) {
-            set_times(t, i + 1, l->blocks[i].ahead - 1, 0.0);
-            return;
-        }
-    }
-    set_times(t, first, last, 0.0);
-}
-
 /* Whether a part without loops does nothing but hide keys of each of a lane's pairs. */
 static bool hides(const isa_listing *l, uint32_t first, uint32_t last, const uint32_t *spec)
 {
@@ -304,13 +347,11 @@ static bool hides(const isa_listing *l, uint32_t first, uint32_t last, const uin
         if (ends_loop(l, i))
             return false;
     return part.of[ISA_SELECTS] >= TILE_ROWS * spec[SPEC_KEYS] &&
-           part.of[ISA_MULTIPLY_ADDS] + part.of[ISA_LOADS] + part.of[ISA_SHARED_LOADS] +
-                   part.of[ISA_SHARED_STORES] + part.of[ISA_BARRIERS] ==
-               0;
+           part.of[ISA_MULTIPLY_ADDS] + memory_accesses(&part) == 0;
 }
 
-/* How often a loop with loops inside does what it does: that over chunks of channels of Q and K. The
- * one of two stages caps in one and adds the bias in the other. */
+/* How often a loop with loops inside does what it does: that over chunks of channels of Q and K.
+ * The one of two stages caps in one and adds the bias in the other. */
 static double rounds_around(const isa_listing *l, uint32_t last, const uint32_t *spec)
 {
     for (uint32_t i = l->blocks[last].back; i < last; i++) {
@@ -346,8 +387,7 @@ static bool count_tile(const isa_listing *l, uint32_t first, uint32_t last, cons
     static times t;
     staging staged = staging_of(spec);
 
-    for (uint32_t i = first; i <= last; i++)
-        t.of[i] = 1.0;
+    set_once(&t, first, last);
     for (uint32_t i = first; i < last; i++)
         if (ends_loop(l, i) && !is_innermost(l, i))
             set_times(&t, l->blocks[i].back, i, rounds_around(l, i, spec));
@@ -375,9 +415,7 @@ static bool count_tile(const isa_listing *l, uint32_t first, uint32_t last, cons
             set_times(&t, start, i, rounds_of(&loop, spec));
     }
     leave_out_ways(l, first, last, &t);
-    *sum = (isa_count){{0}};
-    for (uint32_t i = first; i <= last; i++)
-        add(sum, &l->blocks[i].count, t.of[i]);
+    *sum = sum_by(l, first, last, &t);
     return staged.next == staged.count;
 }
 
@@ -396,6 +434,27 @@ bool isa_key_loop(const isa_listing *l, const uint32_t *spec, isa_loop *loop)
     loop->multiply_adds = (double)TILE_ROWS * spec[SPEC_KEYS] *
                           (spec[SPEC_HEAD_DIM] * keys + spec[SPEC_VALUE_DIM] * values);
     return count_tile(l, first, last, spec, &loop->count);
+}
+
+/* A cap is what multiplies and adds behind a branch, and touches no memory. */
+bool isa_decode_loop(const isa_listing *l, isa_loop *loop)
+{
+    static times t;
+    uint32_t first = 0, last = 0;
+
+    if (!find_key_loop(l, &first, &last))
+        return false;
+    set_once(&t, first, last);
+    for (uint32_t i = first; i < last; i++) {
+        const uint32_t to = l->blocks[i].ahead;
+        const isa_count part = to <= last ? sum_of(l, i + 1, to - 1) : (isa_count){{0}};
+        if (to > i + 1 && to <= last && part.of[ISA_MULTIPLY_ADDS] > 0 &&
+            memory_accesses(&part) == 0)
+            set_times(&t, i + 1, to - 1, 0.0);
+    }
+    loop->count = sum_by(l, first, last, &t);
+    loop->multiply_adds = loop->count.of[ISA_MULTIPLY_ADDS];
+    return true;
 }
 
 /* ----------------------------------------------------------------------------------------------

@@ -48,20 +48,31 @@ bool isa_read(const char *assembly, isa_listing *listing);
 /* Of all blocks. */
 isa_count isa_sum(const isa_listing *listing);
 
+/* Of all blocks but loops, with what is done for a loop alone. */
+isa_count isa_sum_without_loops(const isa_listing *listing);
+
+/* Of the block with the most vector instructions. */
+isa_count isa_longest_block(const isa_listing *listing);
+
 /* One round of the loop over keys, the one that multiplies and adds most, for a lane.
  * `multiply_adds` are those that attention needs.
  *
  * Of the tile form, whose specialisation constants are `spec` (by id), `count` follows the way that
- * blocks of keys take which are all visible, finite and without a cap; blocks of inner loops count as often as
- * they run. Of all other kernels (`spec` NULL) it has every block once, and `multiply_adds` is what
- * the code has. False: there is no such loop, or the inner loops of the tile are not those that it
- * is known to have. */
+ * blocks of keys take which are all visible, finite and without a cap; blocks of inner loops count
+ * as often as they run, and of two ways that exclude each other the one with more vector
+ * instructions counts. Of all other kernels (`spec` NULL) it has every block once, and
+ * `multiply_adds` is what the code has. False: there is no such loop, or the inner loops of the tile
+ * are not those that it is known to have. */
 typedef struct isa_loop {
     isa_count count;
     double multiply_adds;
 } isa_loop;
 
 bool isa_key_loop(const isa_listing *listing, const uint32_t *spec, isa_loop *loop);
+
+/* The same of the decode form, where no row has two places among a key's lanes (SPEC_KEYS at most
+ * SPEC_LANES): without a cap, everything else runs once. */
+bool isa_decode_loop(const isa_listing *listing, isa_loop *loop);
 
 /* Waves that a SIMD holds at once by what its registers and its part of the shared memory allow,
  * counted as waves of *lanes: 32 on RDNA, where one of 64 counts as two, and 64 on GCN. `device` is

@@ -200,11 +200,16 @@ bool has_norm(bool is_k)
     return has_view(is_k ? VIEW_K_GAIN : VIEW_Q_GAIN);
 }
 
+// One distance for all rows: the row's index, which is added to an offset, is taken off.
+int offset_of(Place p)
+{
+    return (push.flags & FLAG_SHIFT) != 0u ? p.q_offset - int(p.l) : p.q_offset;
+}
+
 // Cosine and sine of a pair; of the first head where each has angles of its own.
 vec2 cos_sin_of(Place p, uint pair)
 {
-    // One distance for all rows: the row's index, which is added to an offset, is taken off.
-    int offset = (push.flags & FLAG_SHIFT) != 0u ? p.q_offset - int(p.l) : p.q_offset;
+    int offset = offset_of(p);
     if ((ROTARY & ROTARY_LEARNED) == 0u)
         return rotary_cos_sin(rotary_position(p.b, p.l, offset, pair), pair, p.is_k);
     uint axis = axis_of(0u);
@@ -233,14 +238,36 @@ void do_part(Place p, uint part)
         return;
     }
 
-    uint segment = part / segment_parts;
-    uint first_pair = part % segment_parts * ROTATE_PAIRS;
-    vec4 c, s;
-    [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i++) {
-        vec2 cs = cos_sin_of(p, segment * pairs + min(first_pair + i, pairs - 1u));
-        c[i] = cs.x;
-        s[i] = (push.flags & FLAG_INVERSE) != 0u ? -cs.y : cs.y;
+    uint segment = 0u;
+    [[dont_flatten]] if (constants.segments > 1u) { // the division is long
+        segment = part / segment_parts;
+        part -= segment * segment_parts;
     }
+    uint first_pair = part * ROTATE_PAIRS;
+    vec4 c, s;
+    if (ALIGNED != 0u && (ROTARY & ROTARY_LEARNED) == 0u) {
+        // The number of pairs of a segment is even.
+        int offset = offset_of(p);
+        [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i += 2u) {
+            uint pair = segment * pairs + min(first_pair + i, pairs - 2u);
+            uvec4 two = turns_of_two(pair);
+            vec2 a = rotary_cos_sin_by(two.xy, rotary_position(p.b, p.l, offset, pair), pair,
+                                       p.is_k);
+            vec2 b = rotary_cos_sin_by(two.zw, rotary_position(p.b, p.l, offset, pair + 1u),
+                                       pair + 1u, p.is_k);
+            c[i] = a.x;
+            s[i] = a.y;
+            c[i + 1u] = b.x;
+            s[i + 1u] = b.y;
+        }
+    } else {
+        [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i++) {
+            vec2 cs = cos_sin_of(p, segment * pairs + min(first_pair + i, pairs - 1u));
+            c[i] = cs.x;
+            s[i] = cs.y;
+        }
+    }
+    s = (push.flags & FLAG_INVERSE) != 0u ? -s : s;
     Run from = run_of(segment, pairs, first_pair, PAIRING == PAIRING_HALF);
     Run to = run_of(segment, pairs, first_pair, PAIRING != PAIRING_INTERLEAVED);
     if (p.is_k)

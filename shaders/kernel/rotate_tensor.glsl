@@ -34,29 +34,29 @@ vec4 FN(squares)(uint b, uint first_head, uint head_count, uint l, uint lane)
     return sums;
 }
 
-// n channels from `channel` on of head `head`, the i-th of this invocation, whose row starts at
-// `row`: normalised where the tensor has a gain.
-vec4 FN(take)(uint row, uint head, uint i, uint channel, uint n)
+// n channels from element e on, which are those from `channel` on of head `head`, the i-th of this
+// invocation: normalised where the tensor has a gain.
+vec4 FN(take)(uint e, uint head, uint i, uint channel, uint n)
 {
-    vec4 v = FN(load)(row + channel, n);
+    vec4 v = FN(load)(e, n);
     if (!has_view(GAIN_ID))
         return v;
-    uint e = GAIN(at)(0u, 0u, head) + channel;
+    uint g = GAIN(at)(0u, 0u, head) + channel;
     vec4 gain = vec4(0.0);
     if (ALIGNED != 0u)
-        gain = GAIN(load4_aligned)(e);
+        gain = GAIN(load4_aligned)(g);
     else
         for (uint j = 0u; j < n; j++)
-            gain[j] = GAIN(load)(e + j);
+            gain[j] = GAIN(load)(g + j);
     return v * row_scales[i] * (constants.gain_offset + gain);
 }
 #define CHANGES has_view(GAIN_ID)
 
 #else
 
-vec4 FN(take)(uint row, uint head, uint i, uint channel, uint n)
+vec4 FN(take)(uint e, uint head, uint i, uint channel, uint n)
 {
-    return FN(load)(row + channel, n);
+    return FN(load)(e, n);
 }
 #define CHANGES false
 
@@ -80,29 +80,36 @@ void FN(rotate)(uint b, uint first_head, uint head_count, uint l, uint to_row, R
             uint h = first_head + i;
             uint in_row = IN(at)(b, h, l);
             uint out_row = OUT(at)(b, h, to_row);
-            vec4 x = FN(take)(in_row, h, i, from.x_at, from.x_count);
-            vec4 y = FN(take)(in_row, h, i, from.y_at, from.y_count);
+            vec4 x = FN(take)(in_row + from.x_at, h, i, from.x_at, from.x_count);
+            vec4 y = FN(take)(in_row + from.y_at, h, i, from.y_at, from.y_count);
             turn(x, y, c, s);
             FN(store)(out_row + to.x_at, x, to.x_count);
             FN(store)(out_row + to.y_at, y, to.y_count);
         }
         return;
     }
+    // Places in units of four elements, found once.
+    uint in_row = IN(at)(b, first_head, l);
+    uint in_x = (in_row + from.x_at) / 4u;
+    uint in_y = (in_row + (from.y_count > 0u ? from.y_at : from.x_at)) / 4u;
+    uint in_step = IN(between_heads)() / 4u;
+    uint out_row = OUT(at)(b, first_head, to_row);
+    uint out_x = (out_row + to.x_at) / 4u;
+    uint out_y = (out_row + to.y_at) / 4u;
+    uint out_step = OUT(between_heads)() / 4u;
     vec4 x[ROTATE_HEADS];
     vec4 y[ROTATE_HEADS];
     [[unroll]] for (uint i = 0u; i < HEADS; i++) {
-        uint h = first_head + min(i, head_count - 1u);
-        uint row = IN(at)(b, h, l);
-        x[i] = FN(take)(row, h, i, from.x_at, 4u);
-        y[i] = FN(take)(row, h, i, from.y_count > 0u ? from.y_at : from.x_at, 4u);
+        uint n = min(i, head_count - 1u);
+        x[i] = FN(take)(4u * (in_x + n * in_step), first_head + n, i, from.x_at, 4u);
+        y[i] = FN(take)(4u * (in_y + n * in_step), first_head + n, i, from.y_at, 4u);
     }
     [[unroll]] for (uint i = 0u; i < HEADS; i++) {
         if (i < head_count) {
-            uint row = OUT(at)(b, first_head + i, to_row);
             turn(x[i], y[i], c, s);
-            FN(store)(row + to.x_at, x[i], 4u);
+            FN(store)(4u * (out_x + i * out_step), x[i], 4u);
             if (to.y_count > 0u)
-                FN(store)(row + to.y_at, y[i], 4u);
+                FN(store)(4u * (out_y + i * out_step), y[i], 4u);
         }
     }
 }
@@ -120,7 +127,7 @@ void FN(copy)(uint b, uint first_head, uint head_count, uint l, uint to_row, Unt
         for (uint j = first; j < last; j += ALIGNED != 0u ? 4u : 1u) {
             uint channel = j < of.window ? j : j + of.gap;
             if (CHANGES || IN(dtype) != OUT(dtype))
-                FN(store)(to + channel, FN(take)(from, h, i, channel, 1u), 1u);
+                FN(store)(to + channel, FN(take)(from + channel, h, i, channel, 1u), 1u);
             else if (ALIGNED != 0u)
                 OUT(store_quad_aligned)(to + channel, IN(quad_aligned)(from + channel));
             else

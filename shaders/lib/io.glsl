@@ -12,11 +12,12 @@
 //   name_bits(e)             one element as it is stored
 //   name_quad_aligned(e)     four elements as they are stored, e a multiple of 4 (16-bit: in .xy)
 //   name_at(b, h, l)         index of the first element of a row
+//   name_between_heads()     elements from a row to that of the next head
 // RHUMB_WRITE_VIEW(name, ID) defines:
 //   name_store4(e, v, n)     the first n (0..4) elements of v, any alignment
 //   name_store4_aligned(e, v), name_store2_aligned(e, v)
 //   name_store_bits(e, bits), name_store_quad_aligned(e, quad)
-//   name_at(b, h, l)
+//   name_at(b, h, l), name_between_heads()
 // RHUMB_COUNT_VIEW(name, ID) defines name_add(count): an atomic sum in the view's only element.
 // A 16-bit element that shares its word with elements of others is written by two atomics that
 // leave the other half alone at every moment.
@@ -141,6 +142,10 @@ vec4 q8_values(uint scale, uint low, uint high, uint at)
         uint first = name##_dtype == DTYPE_Q8_0 ? 0u : v.w;                                        \
         first -= ID <= VIEW_O ? push.shift[ID & 3] : 0u;                                           \
         return first + b * v.x + h * v.y + l * v.z;                                                \
+    }                                                                                              \
+    uint name##_between_heads()                                                                    \
+    {                                                                                              \
+        return bindings.view[ID].y;                                                                \
     }
 
 #define RHUMB_COUNT_VIEW(name, ID)                                                                 \

@@ -52,30 +52,35 @@ uvec2 turns_of_radians(uint bits)
     return turns;
 }
 
-// x: cosine, y: sine.
-vec2 cos_sin_of_phase(uint phase)
+// x: cosine, y: sine, times a factor.
+vec2 cos_sin_of_phase(uint phase, float factor)
 {
     uint shifted = phase + 0x20000000u; // quarters centred on 0, 1/4, 1/2, 3/4 turn
-    uint quarter = shifted >> 30;
-    precise float z =
-        float(int(shifted & 0x3fffffffu) - 0x20000000) * 1.4629180792671596e-9; // 2 pi / 2^32
+    precise float z = float(int(phase << 2)) * 3.657295198167899e-10; // 2 pi / 2^34
     precise float zz = z * z;
-    precise float s =
-        z + z * zz * (-1.6666666667e-1 +
-                      zz * (8.3333333333e-3 + zz * (-1.9841269841e-4 + zz * 2.7557319224e-6)));
-    precise float c =
-        1.0 + zz * (-0.5 + zz * (4.1666666667e-2 + zz * (-1.3888888889e-3 + zz * 2.4801587302e-5)));
-    vec2 r = (quarter & 1u) != 0u ? vec2(-s, c) : vec2(c, s);
-    return quarter >= 2u ? -r : r;
+    precise float s = fma(
+        z * zz,
+        fma(zz, fma(zz, fma(zz, 2.7557319224e-6, -1.9841269841e-4), 8.3333333333e-3),
+            -1.6666666667e-1),
+        z);
+    precise float c = fma(
+        zz, fma(zz, fma(zz, fma(zz, 2.4801587302e-5, -1.3888888889e-3), 4.1666666667e-2), -0.5),
+        1.0);
+    vec2 r = (shifted & 0x40000000u) != 0u ? vec2(-s, c) : vec2(c, s);
+    return (int(shifted) < 0 ? -factor : factor) * r;
+}
+
+vec2 cos_sin_of_phase(uint phase)
+{
+    return cos_sin_of_phase(phase, 1.0);
 }
 
 // Cosine and sine of position p for a rotary pair of the plan, times the plan's magnitude, by the
 // list of frequencies that rhumb_write_constants chose. A pair that grows with the position does so
 // for queries, and shrinks for keys.
-vec2 rotary_cos_sin(int p, uint pair, bool of_keys)
+vec2 rotary_cos_sin_by(uvec2 turns, int p, uint pair, bool of_keys)
 {
-    uvec4 two = constants.turns[constants.turns_first + (pair >> 1)];
-    uint phase = phase_of(p, (pair & 1u) != 0u ? two.zw : two.xy);
+    uint phase = phase_of(p, turns);
     if ((ROTARY & ROTARY_PHASES) != 0u)
         phase += constants.phases[pair >> 2][pair & 3u];
     float magnitude = constants.magnitude;
@@ -86,5 +91,17 @@ vec2 rotary_cos_sin(int p, uint pair, bool of_keys)
         float growth = distance * constants.growth[pair >> 2][pair & 3u];
         magnitude *= exp2(of_keys ? -growth : growth);
     }
-    return magnitude * cos_sin_of_phase(phase);
+    return cos_sin_of_phase(phase, magnitude);
+}
+
+// Turns of a pair with an even number, and of the next.
+uvec4 turns_of_two(uint pair)
+{
+    return constants.turns[constants.turns_first + (pair >> 1)];
+}
+
+vec2 rotary_cos_sin(int p, uint pair, bool of_keys)
+{
+    uvec4 two = turns_of_two(pair);
+    return rotary_cos_sin_by((pair & 1u) != 0u ? two.zw : two.xy, p, pair, of_keys);
 }
