@@ -121,15 +121,16 @@ Test(modules, agree_with_the_properties_of_the_plan_on_lavapipe)
     cJSON *object = run_json(lavapipe(), "",
                              "--scheme t5 --views table --dtype f16 --json --params "
                              "'{\"heads\": 8, \"head_dim\": 64}'");
-    const cJSON *tile = find_pipeline(object, "attention_tile"), *pipeline, *table;
+    const cJSON *generic = find_pipeline(object, "attention_generic"), *pipeline, *table;
+    const cJSON *broadcast = find_pipeline(object, "attention_broadcast");
     cr_expect_eq(cJSON_GetArraySize(cJSON_GetObjectItem(object, "pipelines")),
                  (int)properties.pipeline_count);
-    cr_expect_eq(number(tile, "shared_bytes"), properties.shared_bytes);
-    cr_expect_eq(number(tile, "invocations"), properties.invocations);
-    cr_expect_eq(number(cJSON_GetObjectItem(tile, "constants"), "head_dim"), 64);
-    cr_expect_null(cJSON_GetObjectItem(cJSON_GetObjectItem(tile, "constants"), "append"),
+    cr_expect_eq(number(generic, "shared_bytes"), properties.shared_bytes);
+    cr_expect_eq(number(generic, "invocations"), properties.invocations);
+    cr_expect_eq(number(cJSON_GetObjectItem(broadcast, "constants"), "head_dim"), 64);
+    cr_expect_null(cJSON_GetObjectItem(cJSON_GetObjectItem(broadcast, "constants"), "append"),
                    "a constant that the kernel lacks");
-    table = cJSON_GetObjectItem(cJSON_GetObjectItem(tile, "views"), "table");
+    table = cJSON_GetObjectItem(cJSON_GetObjectItem(generic, "views"), "table");
     cr_expect_eq(number(table, "slot"), properties.slot[RHUMB_VIEW_TABLE]);
     cr_expect_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(table, "dtype")), "f16");
     cJSON_ArrayForEach(pipeline, cJSON_GetObjectItem(object, "pipelines"))
