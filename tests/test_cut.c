@@ -60,8 +60,8 @@ static void encode(cut_run *r)
     rhumb_init_sinusoidal(&r->sinusoidal);
     r->own.info.scheme = &r->sinusoidal;
     r->own.info.head_dim = 70;
-    r->own.info.max_q_length = 141;
-    harness_make_tensor(&r->y, RHUMB_F32, 1, 1, 141, 70, (harness_layout){0});
+    r->own.info.max_q_length = 501;
+    harness_make_tensor(&r->y, RHUMB_F32, 1, 1, 501, 70, (harness_layout){0});
     (void)harness_add(&r->own, RHUMB_VIEW_Y, &r->y, true);
 }
 
@@ -95,7 +95,8 @@ static void resize(cut_run *r)
 static void make_kerple(cut_run *r, rhumb_op op)
 {
     const kerple_shape shape = {
-        .op = op, .batch = op == RHUMB_OP_BIAS ? 1 : 2, .heads = 3, .q_rows = 37, .k_rows = 131,
+        .op = op, .batch = op == RHUMB_OP_BIAS ? 1 : 2, .heads = 3,
+        .q_rows = op == RHUMB_OP_BIAS ? 141 : 37, .k_rows = 131,
         .head_dim = 12};
     shape_make_kerple(&r->kerple, &shape);
     r->op = &r->kerple.op;
