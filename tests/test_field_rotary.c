@@ -68,6 +68,17 @@ typedef struct crossing {
 #define WIDEST 32u
 #define POSITION 7
 
+/* Whether the path ran: those that the profile leaves to lavapipe do not, nor do those that fail. */
+static bool run_path(harness *h, const crossing *c, gpu_operation *op)
+{
+    if (!harness_wants(h, op)) {
+        return false;
+    }
+    h->cases++;
+    return harness_run(h, op) == RHUMB_OK ||
+           harness_fail(h, "%s: %s", path_names[c->path], op->message);
+}
+
 /* As row_of_rotation: false where there is no row to look at, as the case failed or is left out.
  * Logits of the turned row against unit vectors, and against a key of zeros, come back from the
  * weights: V of key j is a unit vector too, so that O is the weights, and the logit is
@@ -109,13 +120,7 @@ static bool row_of_attention(harness *h, const crossing *c, const rhumb_rope *ro
     (void)harness_add(&op, RHUMB_VIEW_V, &v, false);
     (void)harness_add(&op, RHUMB_VIEW_O, &o, true);
     (void)harness_add(&op, RHUMB_VIEW_POSITIONS_Q, &at, false);
-    if (!harness_wants(h, &op)) {
-        passed = false;
-    } else {
-        h->cases++;
-        passed = harness_run(h, &op) == RHUMB_OK ||
-                 harness_fail(h, "%s: %s", path_names[c->path], op.message);
-    }
+    passed = run_path(h, c, &op);
     harness_load(&o);
     for (uint32_t j = 0; j < c->head_dim; j++) {
         row[j] = log(o.values[j] / o.values[c->head_dim]);
@@ -148,13 +153,7 @@ static bool row_of_rotation(harness *h, const crossing *c, const rhumb_rope *rop
     if (!in_place) {
         (void)harness_add(&op, of_keys ? RHUMB_VIEW_K_OUT : RHUMB_VIEW_Q_OUT, &y, true);
     }
-    if (!harness_wants(h, &op)) {
-        passed = false;
-    } else {
-        h->cases++;
-        passed = harness_run(h, &op) == RHUMB_OK ||
-                 harness_fail(h, "%s: %s", path_names[c->path], op.message);
-    }
+    passed = run_path(h, c, &op);
     harness_load(in_place ? x : &y);
     memcpy(row, in_place ? x->values : y.values + (append ? c->head_dim : 0),
            c->head_dim * sizeof *row);

@@ -12,8 +12,8 @@
 // cosines (one angle of four pixels), or channels without angles. One invocation does a part of a
 // unit for all batch entries that share positions, up to ENCODE_BATCH; runs of parts where a
 // coordinate is a sum over a row or column of VALID. An invocation has a part of ENCODE_ROWS
-// rows, which share its frequencies.
-// Rows of a table that are divided by their length have a work group each.
+// rows, which share its frequencies. Rows of a table that are divided by their length have a work
+// group each.
 #define RHUMB_IN_PLACE
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
