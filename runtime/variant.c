@@ -200,7 +200,7 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
 {
     static const struct {
         uint32_t workgroup, keys;
-    } forms[] = {{128, 4}, {64, 4}, {64, 2}, {64, 1}, {32, 1}};
+    } forms[] = {{128, 4}, {64, 4}, {64, 3}, {64, 2}, {64, 1}, {32, 1}};
     enum { FORMS = sizeof forms / sizeof forms[0] };
     const rhumb_limits *l = &context->limits;
     uint32_t smallest = UINT32_MAX;
@@ -212,17 +212,15 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
         snprintf(why, size, FOUND_WRONG);
         return false;
     }
-    /* Q is rotated as a whole head, so its channels are not cut then. Rows of tables are staged for
-     * all distances of a step: half the channels at a time cost less than half the keys. */
-    const uint32_t most_cuts = r->has_rotary ? 0 : 2;
-    bool halves_first = most_cuts && (r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_VALUE));
-    for (uint32_t i = 0; i < FORMS * (most_cuts + 1); i++) {
-        uint32_t form = i % FORMS, parts = 1u << i / FORMS;
-        if (halves_first && i < 2 * FORMS) {
-            form = i / 2;
-            parts = 1 + i % 2;
-        }
-        if (r->info.head_dim % (16 * parts))
+    /* Q is rotated as a whole head, so its channels are not cut then. Many channels a key, or rows of
+     * tables for all distances of a step: part of the channels at a time costs less than fewer keys. */
+    const uint32_t cuts = r->has_rotary ? 1 : 3;
+    const bool cuts_first =
+        r->info.head_dim > 128 || (r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_VALUE));
+    for (uint32_t i = 0; i < FORMS * cuts; i++) {
+        const uint32_t form = cuts_first ? i / cuts : i % FORMS;
+        const uint32_t parts = 1u << (cuts_first ? i % cuts : i / FORMS);
+        if (r->info.head_dim % (16 * parts) || (parts > 2 && r->info.head_dim < 64 * parts))
             continue;
         struct tile t = {
             .workgroup = forms[form].workgroup, .keys = forms[form].keys, .subgroup = subgroup};

@@ -55,6 +55,8 @@ static const struct loop_row {
     {"shaw A", RHUMB_TYPE_SHAW, VIEW(QUERY_TABLE), 3},
     {"shaw A V", RHUMB_TYPE_SHAW, VIEW(QUERY_TABLE) | VIEW(VALUE_TABLE), 4},
     {"shaw A C V", RHUMB_TYPE_SHAW, VIEW(QUERY_TABLE) | VIEW(KEY_TABLE) | VIEW(VALUE_TABLE), 5},
+    {"shaw A C V with a mask", RHUMB_TYPE_SHAW,
+     VIEW(QUERY_TABLE) | VIEW(KEY_TABLE) | VIEW(VALUE_TABLE) | VIEW(MASK), 5},
     {"music A V", RHUMB_TYPE_MUSIC_TRANSFORMER, VIEW(QUERY_TABLE) | VIEW(VALUE_TABLE), 4},
     {"transformer_xl", RHUMB_TYPE_TRANSFORMER_XL,
      VIEW(QUERY_TABLE) | VIEW(CONTENT_BIAS) | VIEW(POSITION_BIAS), 3},
@@ -94,16 +96,18 @@ static const struct loop_miss {
     const char *name;
     double vector[HEAD_DIMS], vector_gcn[HEAD_DIMS], shared[HEAD_DIMS];
 } loop_misses[] = {
-    {"plain with a mask", {1.33, 1.35, 0, 1.28}, {1.40, 1.41, 0, 1.32}, {1.95, 0, 0, 0}},
+    {"plain with a mask", {1.32, 1.35, 0, 0}, {1.40, 1.41, 0, 0}, {1.95, 0, 0, 0}},
     {"alibi", {0, 0, 0, 0}, {1.31, 0, 0, 0}, {0, 0, 0, 0}},
-    {"shaw A", {0, 0, 0, 0}, {0, 0, 0, 1.41}, {0, 1.92, 1.93, 0}},
-    {"shaw A V", {0, 0, 0, 1.39}, {1.38, 1.42, 1.41, 1.49}, {2.05, 2.04, 2.07, 0}},
-    {"shaw A C V", {1.36, 1.44, 1.36, 1.64}, {1.51, 1.57, 1.46, 1.82}, {2.26, 2.77, 2.13, 4.29}},
-    {"music A V", {0, 0, 0, 1.39}, {1.38, 1.42, 1.41, 1.49}, {2.05, 2.04, 2.07, 0}},
-    {"transformer_xl", {0, 0, 0, 1.45}, {0, 1.40, 1.40, 1.63}, {2.00, 2.01, 2.02, 0}},
-    {"xlnet", {0, 0, 0, 1.47}, {1.37, 1.44, 1.41, 1.65}, {2.00, 2.01, 2.02, 0}},
-    {"deberta A C", {0, 1.37, 0, 1.59}, {0, 1.45, 1.37, 1.74}, {2.08, 2.63, 2.02, 4.12}},
-    {"deberta C", {0, 0, 0, 0}, {0, 0, 0, 1.46}, {0, 1.92, 1.93, 0}},
+    {"shaw A", {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 1.92, 1.93, 0}},
+    {"shaw A V", {0, 0, 0, 0}, {1.37, 1.42, 1.41, 1.40}, {2.05, 2.04, 2.07, 0}},
+    {"shaw A C V", {1.36, 1.36, 1.36, 0}, {1.51, 1.47, 1.45, 1.44}, {2.26, 2.28, 2.13, 0}},
+    {"shaw A C V with a mask",
+     {1.41, 1.42, 1.41, 1.37}, {1.56, 1.53, 1.50, 1.48}, {2.31, 2.33, 2.17, 0}},
+    {"music A V", {0, 0, 0, 0}, {1.37, 1.42, 1.41, 1.40}, {2.05, 2.04, 2.07, 0}},
+    {"transformer_xl", {0, 0, 0, 0}, {0, 1.40, 1.40, 1.40}, {2.00, 2.01, 2.02, 0}},
+    {"xlnet", {0, 0, 0, 0}, {1.37, 1.44, 1.41, 1.42}, {2.00, 2.01, 2.02, 0}},
+    {"deberta A C", {0, 0, 0, 0}, {0, 1.36, 1.37, 1.36}, {2.08, 2.17, 2.02, 0}},
+    {"deberta C", {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 1.92, 1.93, 0}},
 };
 
 static bool is_gcn(const char *family)
@@ -134,8 +138,8 @@ static void expect_loop(const char *family, const struct loop_row *row, size_t s
 {
     static isa_listing listing;
     /* Without a table of vectors, what holds now. */
-    static const double fewest[HEAD_DIMS] = {3, 3, 2, 1};
-    static const double fewest_gcn[HEAD_DIMS] = {0.5, 0.5, 0.5, 0.25};
+    static const double fewest[HEAD_DIMS] = {3, 3, 2, 2};
+    static const double fewest_gcn[HEAD_DIMS] = {0.5, 0.5, 0.5, 0.5};
     const uint32_t head_dim = head_dims[size];
     const double waves = waves_of(family, p);
     const bool table = row->views & (VIEW(TABLE) | VIEW(QUERY_TABLE) | VIEW(KEY_TABLE));

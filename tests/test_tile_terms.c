@@ -48,6 +48,20 @@ static const relative_shape sizes[] = {
 static const relative_shape large[] = {
     {.family = RELATIVE_XLNET, TILE, F16, .batch = 2, .heads = 2, .q_rows = 66, .k_rows = 66,
      .head_dim = 80},
+    /* four chunks of channels, and thirteen */
+    {.family = RELATIVE_SHAW_MIRRORED, TILE, .heads = 2, .q_rows = 35, .k_rows = 41,
+     .head_dim = 256, .poison = true, .causal = true},
+    {.family = RELATIVE_PLAIN, TILE, .heads = 1, .q_rows = 35, .k_rows = 41, .head_dim = 208,
+     .around = {.lse = true, .mask = SHAPE_MASKED | 15}, .poison = true},
+};
+
+/* Three keys a lane, where shared memory has no place for four. */
+static const relative_shape three_keys[] = {
+    {.family = RELATIVE_SHAW_MIRRORED, TILE, .batch = 2, .heads = 2, .q_rows = 67, .k_rows = 101,
+     .head_dim = 64, .poison = true, .causal = true},
+    {.family = RELATIVE_DEBERTA_LOG, TILE, F16, .heads = 2, .q_rows = 41, .k_rows = 131,
+     .head_dim = 64, .around = {.softcap = 2.0f, .lse = true, .mask = SHAPE_MASKED | 15}},
+    {.family = RELATIVE_MUSIC_BOTH, TILE, .heads = 2, .q_rows = 1, .k_rows = 37, .head_dim = 48},
 };
 
 /* Everything around the terms: before the cap or after it, hidden by each mask, with a sink. */
@@ -104,6 +118,34 @@ Test(tile_terms, a_large_head_with_tables_equals_the_reference_on_lavapipe)
     harness h;
     harness_open(&h, HARNESS_LAVAPIPE);
     SHAPE_RUN_ALL(&h, shape_run_relative, large);
+    harness_close(&h);
+}
+
+Test(tile_terms, three_keys_a_lane_equal_the_reference)
+{
+    rhumb_plan_properties properties;
+    rhumb_plan_info info;
+    rhumb_limits clamp;
+    rhumb_shaw shaw;
+    harness h;
+    rhumb_init_limits(&clamp);
+    clamp.max_shared_bytes = 28672;
+    harness_open_clamped(&h, HARNESS_LAVAPIPE, &clamp);
+    rhumb_init_shaw(&shaw);
+    rhumb_init_plan_properties(&properties);
+    rhumb_init_plan_info(&info, RHUMB_OP_ATTENTION);
+    info.variant = RHUMB_VARIANT_TILE;
+    info.scheme = &shaw;
+    info.heads = info.kv_heads = 2;
+    info.head_dim = 64;
+    info.max_q_length = info.max_k_length = 101;
+    info.views = RHUMB_VIEW_BIT(RHUMB_VIEW_QUERY_TABLE) | RHUMB_VIEW_BIT(RHUMB_VIEW_KEY_TABLE) |
+                 RHUMB_VIEW_BIT(RHUMB_VIEW_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_K) |
+                 RHUMB_VIEW_BIT(RHUMB_VIEW_V) | RHUMB_VIEW_BIT(RHUMB_VIEW_O);
+    cr_expect_eq(rhumb_query_plan(h.g->context, &info, &properties), RHUMB_OK, "%s",
+                 rhumb_last_message(h.g->context));
+    cr_expect_eq(properties.keys_per_step, 24, "%s", properties.reason);
+    SHAPE_RUN_ALL(&h, shape_run_relative, three_keys);
     harness_close(&h);
 }
 

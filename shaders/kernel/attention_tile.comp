@@ -353,6 +353,62 @@ vec4 sum_over_lanes(uint group, uint lane, vec4 x)
     return sum;
 }
 
+// O += P (V + V[rho]) for the channels of a chunk, staged here; after the last one the slots of the
+// step at `next` are prepared.
+void add_value_chunk(uint id, uint group, uint lane, bool cut, int next, uint chunk)
+{
+#ifdef RHUMB_SUBGROUP
+    barrier(); // all lanes are done with K; in the shared form the reduction's barrier says so
+#else
+    if (chunk > 0u)
+        barrier();
+#endif
+    stage_v(id, 0u, chunk * VALUE_CHUNK);
+    if (has_term(TERM_VALUE))
+        stage_value_table(id, 0u, chunk * VALUE_CHUNK);
+    barrier();
+    if (chunk == VALUE_CHUNKS - 1u)
+        prepare_band(id, next);
+    bool select = false;
+    if (cut || has_view(VIEW_MASK))
+        select = find_not_finite(id);
+    if (select)
+        add_values(group, lane, chunk, true);
+    else
+        add_values(group, lane, chunk, false);
+    if (has_term(TERM_VALUE))
+        add_table_values(group, lane, chunk);
+}
+
+// O goes through the space of Q, so that it is written in runs of 16 bytes.
+void store_value_chunk(uint id, uint group, uint lane, vec4 norm, uint chunk)
+{
+    if (chunk > 0u)
+        barrier();
+    [[unroll]] for (uint i = 0u; i < PAIRS; i++)
+        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+            set_q_pair(lane_row(group, r) * (VALUE_CHUNK / 2u) + pair_number(i, lane),
+                       norm[r] * acc[slot_of(chunk, i, r)]);
+    barrier();
+    store_o(id, chunk * VALUE_CHUNK);
+}
+
+// A loop over chunks has loops inside, and some compilers then leave it one: its registers would be
+// indexed. More than four chunks are rare.
+#define FOR_EACH_VALUE_CHUNK(DO_CHUNK)                                                             \
+    DO_CHUNK(0u)                                                                                   \
+    if (VALUE_CHUNKS > 1u)                                                                         \
+        DO_CHUNK(1u)                                                                               \
+    if (VALUE_CHUNKS > 2u)                                                                         \
+        DO_CHUNK(2u)                                                                               \
+    if (VALUE_CHUNKS > 3u)                                                                         \
+        DO_CHUNK(3u)                                                                               \
+    for (uint chunk = 4u; chunk < VALUE_CHUNKS; chunk++)                                           \
+        DO_CHUNK(chunk)
+
+#define ADD_VALUE_CHUNK(chunk) add_value_chunk(id, group, lane, cut, next, chunk);
+#define STORE_VALUE_CHUNK(chunk) store_value_chunk(id, group, lane, norm, chunk);
+
 void main()
 {
     uint id = gl_LocalInvocationID.x;
@@ -455,29 +511,7 @@ void main()
                     acc[slot_of(chunk, i, r)] *= shrink[r];
 
         int next = next_block(range, block, int(STEP));
-        [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++) {
-            if (chunk > 0u)
-                barrier();
-#ifdef RHUMB_SUBGROUP
-            else // all lanes are done with K; in the shared form the reduction's barrier says so
-                barrier();
-#endif
-            stage_v(id, 0u, chunk * VALUE_CHUNK);
-            if (has_term(TERM_VALUE))
-                stage_value_table(id, 0u, chunk * VALUE_CHUNK);
-            barrier();
-            if (chunk == VALUE_CHUNKS - 1u)
-                prepare_band(id, next);
-            bool select = false;
-            if (cut || has_view(VIEW_MASK))
-                select = find_not_finite(id);
-            if (select)
-                add_values(group, lane, chunk, true);
-            else
-                add_values(group, lane, chunk, false);
-            if (has_term(TERM_VALUE))
-                add_table_values(group, lane, chunk);
-        }
+        FOR_EACH_VALUE_CHUNK(ADD_VALUE_CHUNK)
         barrier(); // V and the weights are read before the next step stages
         block = next;
     }
@@ -496,15 +530,5 @@ void main()
         }
     }
 
-    // O goes through the space of Q, so that it is written in runs of 16 bytes.
-    [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++) {
-        if (chunk > 0u)
-            barrier();
-        [[unroll]] for (uint i = 0u; i < PAIRS; i++)
-            [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                set_q_pair(lane_row(group, r) * (VALUE_CHUNK / 2u) + pair_number(i, lane),
-                           norm[r] * acc[slot_of(chunk, i, r)]);
-        barrier();
-        store_o(id, chunk * VALUE_CHUNK);
-    }
+    FOR_EACH_VALUE_CHUNK(STORE_VALUE_CHUNK)
 }
