@@ -24,6 +24,12 @@ void rhumb_write_turns(long double frequency, uint32_t words[2])
     }
 }
 
+/* A product with an int is exact in the words' signed form: high 2^32 + low, low an int. */
+static void make_low_signed(uint32_t words[2])
+{
+    words[1] += words[0] >> 31;
+}
+
 /* List 0 is that of new_length; two lists that the length chooses from are both there. */
 static void write_frequencies(const rhumb_rotary *rotary, uint32_t new_length,
                               struct rhumb_constants_block *block)
@@ -31,10 +37,14 @@ static void write_frequencies(const rhumb_rotary *rotary, uint32_t new_length,
     bool both = rotary->length_rule == RHUMB_LENGTH_SWITCH;
     uint32_t(*long_turns)[4] = block->turns + TURNS_PER_LIST;
     for (uint32_t p = 0; p < rotary->rotary_dim / 2; p++) {
-        rhumb_write_turns(rhumb_frequency_at(rotary, p, both ? 0 : new_length),
-                          &block->turns[p / 2][p % 2 * 2]);
-        if (both)
-            rhumb_write_turns(rotary->long_frequency[p], &long_turns[p / 2][p % 2 * 2]);
+        uint32_t *turns = &block->turns[p / 2][p % 2 * 2];
+        rhumb_write_turns(rhumb_frequency_at(rotary, p, both ? 0 : new_length), turns);
+        make_low_signed(turns);
+        if (both) {
+            turns = &long_turns[p / 2][p % 2 * 2];
+            rhumb_write_turns(rotary->long_frequency[p], turns);
+            make_low_signed(turns);
+        }
     }
     block->turns_first = both && new_length > rotary->length_limit ? TURNS_PER_LIST : 0;
 }
@@ -52,6 +62,7 @@ static void write_differences(const rhumb_rotary *rotary, uint32_t old_length, u
                               ((uint64_t)old[1] << 32 | old[0]);
         turns[0] = (uint32_t)difference;
         turns[1] = (uint32_t)(difference >> 32);
+        make_low_signed(turns);
     }
 }
 

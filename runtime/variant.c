@@ -30,6 +30,12 @@ void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_ke
     }
 }
 
+bool rhumb_prefers_addresses(const rhumb_context *context, const rhumb_resolved *r)
+{
+    return context->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU &&
+           context->limits.device_address && !avoided(r, RHUMB_AVOID_ADDRESSES);
+}
+
 /* ---- ROTATE */
 
 _Static_assert(RHUMB_MAX_HEAD_DIM / (2 * ROTATE_PAIRS) + 3 <= ROTATE_INVOCATIONS &&
@@ -240,14 +246,25 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
 }
 
 struct decode {
-    uint32_t rows, lanes, shared_bytes;
+    uint32_t rows, lanes, keys, shared_bytes;
 };
 
-#define DECODE_REGISTERS 128 /* floats of Q and O that a lane may hold */
+#define DECODE_REGISTERS 128     /* floats of Q and O that a lane may hold */
+#define DECODE_ALL_REGISTERS 160 /* with those of K and V */
+#define DECODE_KEYS 4            /* of a lane in a step, at most */
 #define DECODE_CACHE 16384   /* bytes of them on a CPU device */
 
 /* What attention_decode has of a scheme: what is free of Q and K. */
 #define DECODE_TERMS (TERM_TABLE | TERM_SLOPE | TERM_LOGARITHM | TERM_ROW_SCALE)
+
+/* As attention_decode.comp declares it. */
+static uint32_t decode_bytes(const struct decode *d, const rhumb_plan_info *i)
+{
+    const uint32_t streams = DECODE_INVOCATIONS / d->lanes;
+    const uint32_t q_floats = d->rows * i->head_dim, merge_floats = streams * i->value_dim;
+    return 4 * ((q_floats > merge_floats ? q_floats : merge_floats) +
+                d->keys * d->rows * (DECODE_INVOCATIONS + streams) + 2 * streams + 5 * d->rows);
+}
 
 static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r, struct decode *d,
                           char *why, size_t size)
@@ -283,12 +300,13 @@ static bool choose_decode(const rhumb_context *context, const rhumb_resolved *r,
     while (d->rows < rows && d->rows < DECODE_MAX_ROWS &&
            2 * d->rows * channels <= DECODE_REGISTERS)
         d->rows *= 2;
-    uint32_t streams = DECODE_INVOCATIONS / d->lanes;
-    uint32_t q_floats = d->rows * i->head_dim;
-    uint32_t merge_floats = streams * i->value_dim;
-    d->shared_bytes = 4 * ((q_floats > merge_floats ? q_floats : merge_floats) +
-                           d->rows * DECODE_INVOCATIONS + d->rows * streams + 2 * streams +
-                           5 * d->rows);
+    d->keys = DECODE_KEYS;
+    d->shared_bytes = decode_bytes(d, i);
+    while (d->keys > 1 && ((d->rows + d->keys) * channels > DECODE_ALL_REGISTERS ||
+                           d->shared_bytes > context->limits.max_shared_bytes)) {
+        d->keys /= 2;
+        d->shared_bytes = decode_bytes(d, i);
+    }
     if (d->shared_bytes > context->limits.max_shared_bytes) {
         snprintf(why, size, "wanted %u bytes of shared memory, the device has %u", d->shared_bytes,
                  context->limits.max_shared_bytes);
@@ -386,7 +404,7 @@ static void set_tile(rhumb_resolved *r, const struct tile *t)
 }
 
 static void set_decode_kernel(rhumb_resolved *r, uint32_t index, uint32_t invocations,
-                              uint32_t rows, uint32_t lanes)
+                              const struct decode *d)
 {
     rhumb_pipeline_key *key = &r->keys[index];
     rhumb_set_common(r, key,
@@ -396,9 +414,10 @@ static void set_decode_kernel(rhumb_resolved *r, uint32_t index, uint32_t invoca
     key->spec[SPEC_WORKGROUP] = invocations;
     key->spec[SPEC_HEAD_DIM] = r->info.head_dim;
     key->spec[SPEC_VALUE_DIM] = r->info.value_dim;
-    key->spec[SPEC_KEYS] = rows;
-    key->spec[SPEC_LANES] = lanes;
-    r->rows_per_group[index] = rows;
+    key->spec[SPEC_ROWS] = d->rows;
+    key->spec[SPEC_KEYS] = d->keys;
+    key->spec[SPEC_LANES] = d->lanes;
+    r->rows_per_group[index] = d->rows;
 }
 
 /* CPU devices: a subgroup's lanes have a key each, with Q and O of the rows in the first cache. */
@@ -406,13 +425,13 @@ static void add_decode_by_address(const rhumb_context *context, rhumb_resolved *
 {
     const rhumb_limits *l = &context->limits;
     uint64_t rows = (uint64_t)(r->info.heads / r->info.kv_heads) * r->info.max_q_length;
-    uint32_t channels = r->info.head_dim + r->info.value_dim, at_once = 1;
-    if (context->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU || !l->device_address ||
-        l->subgroup_size != BROADCAST_LANES || avoided(r, RHUMB_AVOID_ADDRESSES))
+    uint32_t channels = r->info.head_dim + r->info.value_dim;
+    struct decode d = {.rows = 1, .lanes = 1, .keys = 1};
+    if (!rhumb_prefers_addresses(context, r) || l->subgroup_size != BROADCAST_LANES)
         return;
-    while (at_once < rows && 2 * at_once * channels * BROADCAST_LANES * 4 <= DECODE_CACHE)
-        at_once *= 2;
-    set_decode_kernel(r, RHUMB_BY_ADDRESS, BROADCAST_LANES, at_once, 1);
+    while (d.rows < rows && 2 * d.rows * channels * BROADCAST_LANES * 4 <= DECODE_CACHE)
+        d.rows *= 2;
+    set_decode_kernel(r, RHUMB_BY_ADDRESS, BROADCAST_LANES, &d);
     r->has_by_address = true;
     rhumb_add_reason(r, "; by address where views have one");
 }
@@ -420,13 +439,13 @@ static void add_decode_by_address(const rhumb_context *context, rhumb_resolved *
 static void set_decode(const rhumb_context *context, rhumb_resolved *r, const struct decode *d)
 {
     rhumb_plan_properties *p = &r->properties;
-    set_decode_kernel(r, RHUMB_FAST_ALIGNMENT, DECODE_INVOCATIONS, d->rows, d->lanes);
+    set_decode_kernel(r, RHUMB_FAST_ALIGNMENT, DECODE_INVOCATIONS, d);
     r->has_fast = true;
     p->variant = RHUMB_VARIANT_DECODE;
     p->invocations = DECODE_INVOCATIONS;
     p->shared_bytes = d->shared_bytes;
     p->rows_per_group = d->rows;
-    p->keys_per_step = DECODE_INVOCATIONS / d->lanes;
+    p->keys_per_step = DECODE_INVOCATIONS / d->lanes * d->keys;
     snprintf(p->reason, sizeof p->reason,
              "attention: %u row%s of a kv head at once, %u lane%s a key, %u key%s a step", d->rows,
              d->rows == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", p->keys_per_step,

@@ -146,7 +146,7 @@
 #define SPEC_VALUE_DIM 7
 #define SPEC_HEAD_CHUNK 8  /* channels of Q and K staged at a time; divides the head size */
 #define SPEC_VALUE_CHUNK 9 /* channels of V staged at a time; divides the value size */
-#define SPEC_KEYS 10       /* tile: keys of a lane in a step; decode: query rows of a work group */
+#define SPEC_KEYS 10       /* tile: keys of a lane in a step; decode: of lanes that share keys */
 #define SPEC_LANES 11      /* decode: lanes that share one key; rotate with a norm: that share a
                               row, a power of two */
 #define SPEC_ROTARY 12     /* mask of ROTARY_*: what pairs have beside a frequency */
@@ -155,6 +155,7 @@
 #define SPEC_RESIZE 15     /* resize: RESIZE_* */
 #define SPEC_ENCODING 16   /* encode: ENCODE_* */
 #define SPEC_LAYOUT 17     /* attention: LAYOUT_* */
+#define SPEC_ROWS 18       /* decode: query rows of a work group */
 #define SPEC_SLOT 32       /* + view id: descriptor slot */
 #define SPEC_DTYPE 64      /* + view id: dtype */
 #define SPEC_COUNT 96
@@ -187,6 +188,11 @@
 #define ENCODE_ROWS 8      /* rows that share the frequencies of a part */
 #define ENCODE_CHANNELS 8  /* channels of a part without angles */
 #define TURNS_RATIO 128    /* angles per element of the first of the two lists in turns */
+
+#define DIVIDE_PARTS 0         /* of a row */
+#define DIVIDE_SEGMENT_PARTS 1 /* of a segment of a row */
+#define DIVIDE_ROWS 2
+#define DIVIDE_PLACES 3        /* groups of heads */
 
 #define FLAG_CAUSAL 1
 #define FLAG_INVERSE 2
@@ -235,6 +241,8 @@ struct rhumb_push {
     RHUMB_UINT slice_keys;   /* decode: keys of a slice */
     RHUMB_UINT shift[4];     /* of Q, K, V, O: elements from the descriptor that view[id].w counts
                                 from to the one that is bound */
+    RHUMB_UINT divide[4];    /* rotate: by DIVIDE_*, multipliers; n / d = high(2 n m) >> s */
+    RHUMB_UINT divide_shift; /* and s, 8 bits each */
 };
 
 /* What a plan computes; uniform buffer. */
@@ -251,7 +259,8 @@ struct rhumb_constants_block {
     RHUMB_UINT turns_first;  /* first element of turns in use: 0 or TURNS_PER_LIST */
     RHUMB_UINT segments;     /* 2: pairs are partners within each half of the window, else 1 */
     RHUMB_INT centre;        /* ROTARY_GROWTH: position where no pair grows */
-    /* Two lists of frequencies; pair i: {low, high} word of 2^64 turns per position. Where the
+    /* Two lists of frequencies; pair i: {low, high} word of 2^64 turns per position, low with a sign
+     * (so that high is 1 more where low's top bit is set). Where the
      * length chooses between two, that of short contexts is first; all others use the first.
      * ENCODE_SINUSOID: the turns of angle TURNS_RATIO k, k below TURNS_RATIO, then the ratios r^j,
      * j below TURNS_RATIO: angle TURNS_RATIO k + j turns by their product; or a list of angles, two

@@ -135,7 +135,7 @@ Test(modules, agree_with_the_properties_of_the_plan_on_lavapipe)
     cr_expect_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(table, "dtype")), "f16");
     cJSON_ArrayForEach(pipeline, cJSON_GetObjectItem(object, "pipelines"))
     {
-        cr_expect_eq(number(pipeline, "push_bytes"), 96);
+        cr_expect_eq(number(pipeline, "push_bytes"), 116);
         cr_expect_eq(number(pipeline, "push_bytes"), sizeof(struct rhumb_push));
         expect_bindings(pipeline, properties.slot_count);
     }
@@ -178,6 +178,32 @@ Test(modules, tell_registers_and_the_key_loop_of_navi31)
 Test(modules, tell_registers_and_the_key_loop_of_polaris10)
 {
     expect_machine_code("polaris10", 64, 1.60);
+}
+
+/* Both are bound by memory: what counts is a byte. */
+Test(modules, count_the_decode_form_and_rotation_by_bytes)
+{
+    cJSON *object = run_json(radv(), "navi31",
+                             "--scheme none --dtype f16 --json --params '{\"variant\": \"decode\", "
+                             "\"heads\": 32, \"kv_heads\": 8, \"head_dim\": 64, \"q_len\": 1}'");
+    const cJSON *decode = find_pipeline(object, "attention_decode");
+    const cJSON *e = cJSON_GetArrayItem(cJSON_GetObjectItem(decode, "executables"), 0);
+    const cJSON *code = cJSON_GetObjectItem(e, "key_loop");
+    cr_expect(cJSON_IsTrue(cJSON_GetObjectItem(code, "inner_loops_followed")));
+    cr_expect(number(code, "vector_per_global_byte") > 2.5 &&
+                  number(code, "vector_per_global_byte") <= 4.5,
+              "%g", number(code, "vector_per_global_byte"));
+    cr_expect_eq(number(code, "barriers"), 2);
+    cJSON_Delete(object);
+
+    object = run_json(radv(), "navi31", "--scheme rope --op rotate --json");
+    e = cJSON_GetArrayItem(
+        cJSON_GetObjectItem(find_pipeline(object, "rotate"), "executables"), 0);
+    code = cJSON_GetObjectItem(e, "code");
+    cr_expect(number(code, "vector_per_global_byte") > 0.5 &&
+                  number(code, "vector_per_global_byte") < 2.0,
+              "%g", number(code, "vector_per_global_byte"));
+    cJSON_Delete(object);
 }
 
 /* Every way that a head is cut has its own loops inside the key loop. */

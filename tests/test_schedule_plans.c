@@ -37,7 +37,7 @@ static struct rhumb_constants_block constants_of(const rhumb_plan *plan, uint32_
 static uint64_t turns_of(const struct rhumb_constants_block *block, uint32_t list, uint32_t pair)
 {
     const uint32_t *w = &block->turns[list * TURNS_PER_LIST + pair / 2][pair % 2 * 2];
-    return (uint64_t)w[1] << 32 | w[0];
+    return (uint64_t)(w[1] - (w[0] >> 31)) << 32 | w[0]; /* low has a sign */
 }
 
 Test(schedules, constants_hold_turns_of_64_bits)

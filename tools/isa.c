@@ -436,7 +436,26 @@ bool isa_key_loop(const isa_listing *l, const uint32_t *spec, isa_loop *loop)
     return count_tile(l, first, last, spec, &loop->count);
 }
 
-/* A cap is what multiplies and adds behind a branch, and touches no memory. */
+/* The way that hides keys has selects; a cap is what multiplies and adds behind a branch. Neither
+ * touches memory. */
+static void leave_out_rare(const isa_listing *l, uint32_t i, uint32_t last, times *t)
+{
+    const uint32_t to = l->blocks[i].ahead;
+    const uint32_t end = to > i + 1 && l->blocks[to - 1].jumps ? l->blocks[to - 1].ahead : to;
+    isa_count part, other;
+
+    if (l->blocks[i].jumps || to <= i + 1 || end > last)
+        return;
+    part = sum_of(l, i + 1, to - 1);
+    if (part.of[ISA_MULTIPLY_ADDS] == 0 || memory_accesses(&part) > 0)
+        return;
+    other = end > to ? sum_of(l, to, end - 1) : (isa_count){{0}};
+    if (other.of[ISA_MULTIPLY_ADDS] == 0 || part.of[ISA_SELECTS] > other.of[ISA_SELECTS])
+        set_times(t, i + 1, to - 1, 0.0);
+    else
+        set_times(t, to, end - 1, 0.0);
+}
+
 bool isa_decode_loop(const isa_listing *l, isa_loop *loop)
 {
     static times t;
@@ -445,13 +464,8 @@ bool isa_decode_loop(const isa_listing *l, isa_loop *loop)
     if (!find_key_loop(l, &first, &last))
         return false;
     set_once(&t, first, last);
-    for (uint32_t i = first; i < last; i++) {
-        const uint32_t to = l->blocks[i].ahead;
-        const isa_count part = to <= last ? sum_of(l, i + 1, to - 1) : (isa_count){{0}};
-        if (to > i + 1 && to <= last && part.of[ISA_MULTIPLY_ADDS] > 0 &&
-            memory_accesses(&part) == 0)
-            set_times(&t, i + 1, to - 1, 0.0);
-    }
+    for (uint32_t i = first; i < last; i++)
+        leave_out_rare(l, i, last, &t);
     loop->count = sum_by(l, first, last, &t);
     loop->multiply_adds = loop->count.of[ISA_MULTIPLY_ADDS];
     return true;

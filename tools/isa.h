@@ -70,8 +70,8 @@ typedef struct isa_loop {
 
 bool isa_key_loop(const isa_listing *listing, const uint32_t *spec, isa_loop *loop);
 
-/* The same of the decode form, where no row has two places among a key's lanes (SPEC_KEYS at most
- * SPEC_LANES): without a cap, everything else runs once. */
+/* The same of the decode form, by the way of steps whose keys are all visible, without a cap;
+ * everything else runs once. */
 bool isa_decode_loop(const isa_listing *listing, isa_loop *loop);
 
 /* Waves that a SIMD holds at once by what its registers and its part of the shared memory allow,

@@ -19,9 +19,10 @@ static const char usage[] =
     "Compiles the pipelines of a plan and tells of each what it binds and, where the device has\n"
     "VK_KHR_pipeline_executable_properties, what the driver made of it. Runs nothing: RADV serves\n"
     "for an AMD GPU that is not there (RADV_FORCE_FAMILY=navi31 with its ICD in VK_DRIVER_FILES).\n"
-    "Of AMD's machine code also what the loop over keys takes: of the tile form by the way of\n"
-    "blocks of keys which are all visible, inner loops as often as they run; of other kernels\n"
-    "every instruction once. A dual instruction of the vector ALUs counts as two.\n\n"
+    "Of AMD's machine code also what the loop over keys takes: of the tile and decode forms by\n"
+    "the way of blocks of keys which are all visible, inner loops as often as they run; of others\n"
+    "every instruction once. Of kernels without keys: all that is outside of loops. A dual\n"
+    "instruction of the vector ALUs counts as two.\n\n"
     "  --scheme   a scheme of rhumb_schemes.h in lower case, as t5, or none\n"
     "  --config   the model's config.json\n"
     "  --op       attention (the default), rotate; with --scheme also encode, resize, bias,\n"
@@ -185,9 +186,10 @@ typedef struct derived {
                        number of subgroups */
     bool read;     /* the machine code is one that can be read; the rest is of it */
     bool loop;     /* there is a loop over keys */
-    bool followed; /* inner loops count as often as they run */
+    bool followed; /* by the way of keys that are all visible */
     double vector; /* instructions a multiply-add */
     double shared; /* bytes a multiply-add */
+    double vector_per_byte; /* of global memory; 0: it accesses none */
     double barriers;
     double global; /* bytes an access; 0: none */
 } derived;
@@ -208,6 +210,7 @@ static void read_code(const capture_pipeline *p, const capture_executable *e, de
 {
     static isa_listing listing;
     const bool tile = starts(p->kernel, "attention_tile");
+    const bool decode = starts(p->kernel, "attention_decode");
     const bool keys = starts(p->kernel, "attention_") || starts(p->kernel, "softmax_");
     isa_loop loop;
     isa_count count;
@@ -215,16 +218,19 @@ static void read_code(const capture_pipeline *p, const capture_executable *e, de
     d->read = e->code != NULL && isa_read(e->code, &listing);
     if (!d->read)
         return;
-    d->followed = tile && isa_key_loop(&listing, p->spec, &loop);
+    d->followed = (tile && isa_key_loop(&listing, p->spec, &loop)) ||
+                  (decode && isa_decode_loop(&listing, &loop));
     d->loop = d->followed || (keys && isa_key_loop(&listing, NULL, &loop));
-    count = d->loop ? loop.count : isa_sum(&listing);
+    count = d->loop ? loop.count : isa_sum_without_loops(&listing);
     if (d->loop) {
         d->vector = count.of[ISA_VECTOR] / loop.multiply_adds;
         d->shared = count.of[ISA_SHARED_BYTES] / loop.multiply_adds;
     }
     d->barriers = count.of[ISA_BARRIERS];
-    if (count.of[ISA_GLOBAL_BYTES] > 0)
+    if (count.of[ISA_GLOBAL_BYTES] > 0) {
+        d->vector_per_byte = count.of[ISA_VECTOR] / count.of[ISA_GLOBAL_BYTES];
         d->global = count.of[ISA_GLOBAL_BYTES] / (count.of[ISA_LOADS] + count.of[ISA_STORES]);
+    }
 }
 
 static derived derive(const capture *c, const capture_pipeline *p, const capture_executable *e)
@@ -256,6 +262,7 @@ static const char *constant_name(uint32_t id)
         [SPEC_ROTARY] = "rotary",           [SPEC_TERMS] = "terms",
         [SPEC_APPEND] = "append",           [SPEC_RESIZE] = "resize",
         [SPEC_ENCODING] = "encoding",       [SPEC_LAYOUT] = "layout",
+        [SPEC_ROWS] = "rows",
     };
 
     return id < SPEC_SLOT ? names[id] : NULL;
@@ -348,10 +355,14 @@ static void print_derived(const capture_executable *e, const derived *d)
         put(&line, "%.3f shared bytes a multiply-add", d->shared);
     }
     put(&line, "%g barriers", d->barriers);
+    if (d->vector_per_byte > 0.0)
+        put(&line, "%.3g vector instructions a byte of global memory", d->vector_per_byte);
     if (d->global > 0.0)
         put(&line, "%.1f bytes a global access", d->global);
     if (d->loop && !d->followed)
         put(&line, "every instruction once");
+    if (!d->loop)
+        put(&line, "loops left out");
     printf("\n");
 }
 
@@ -498,6 +509,8 @@ static cJSON *executable_json(const arguments *a, const capture *c, const captur
             cJSON_AddNumberToObject(code, "shared_bytes_per_multiply_add", d.shared);
         }
         cJSON_AddNumberToObject(code, "barriers", d.barriers);
+        put_number(code, "vector_per_global_byte",
+                   d.vector_per_byte > 0.0 ? d.vector_per_byte : -1.0);
         put_number(code, "bytes_per_global_access", d.global > 0.0 ? d.global : -1.0);
     }
     if (a->isa && e->code != NULL)

@@ -19,7 +19,9 @@ static rhumb_result resolve(const rhumb_context *context, rhumb_resolved *r)
 
 static void set_bias(rhumb_resolved *r, uint32_t index)
 {
-    rhumb_set_common(r, &r->keys[index], RHUMB_KERNEL_BIAS, index == RHUMB_FAST_ALIGNMENT);
+    rhumb_set_common(r, &r->keys[index],
+                     index == RHUMB_BY_ADDRESS ? RHUMB_KERNEL_BIAS_ADDRESS : RHUMB_KERNEL_BIAS,
+                     index != RHUMB_ANY_ALIGNMENT);
     r->keys[index].spec[SPEC_WORKGROUP] = BIAS_INVOCATIONS;
     r->rows_per_group[index] = BIAS_ROWS;
 }
@@ -33,14 +35,18 @@ static rhumb_result choose(const rhumb_context *context, rhumb_resolved *r)
             "bias: variant: wanted RHUMB_VARIANT_AUTO or RHUMB_VARIANT_GENERIC, found %d",
             (int)r->info.variant);
     r->has_fast = true;
+    r->has_by_address = rhumb_prefers_addresses(context, r);
     set_bias(r, RHUMB_ANY_ALIGNMENT);
     set_bias(r, RHUMB_FAST_ALIGNMENT);
+    if (r->has_by_address)
+        set_bias(r, RHUMB_BY_ADDRESS);
     p->variant = RHUMB_VARIANT_GENERIC;
     p->invocations = BIAS_INVOCATIONS;
     p->rows_per_group = BIAS_ROWS;
     p->keys_per_step = BIAS_KEYS;
     snprintf(p->reason, sizeof p->reason,
-             "bias: one kernel; vector stores where rows of O start at multiples of 4 elements");
+             "bias: one kernel; vector stores where rows of O start at multiples of 4 elements%s",
+             r->has_by_address ? "; by address where views have one" : "");
     return RHUMB_OK;
 }
 

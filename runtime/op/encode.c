@@ -98,18 +98,22 @@ static bool vectors_fit(const rhumb_resolved *r)
 static void set_pipeline(rhumb_resolved *r, uint32_t index)
 {
     rhumb_pipeline_key *key = &r->keys[index];
-    rhumb_set_common(r, key, RHUMB_KERNEL_ENCODE, index == RHUMB_FAST_ALIGNMENT);
+    rhumb_set_common(r, key,
+                     index == RHUMB_BY_ADDRESS ? RHUMB_KERNEL_ENCODE_ADDRESS : RHUMB_KERNEL_ENCODE,
+                     index != RHUMB_ANY_ALIGNMENT);
     key->spec[SPEC_ENCODING] = r->encoding.mask;
     r->rows_per_group[index] = 1;
 }
 
 static rhumb_result choose(const rhumb_context *context, rhumb_resolved *r)
 {
-    (void)context;
     r->has_fast = vectors_fit(r);
+    r->has_by_address = r->has_fast && rhumb_prefers_addresses(context, r);
     set_pipeline(r, RHUMB_ANY_ALIGNMENT);
     if (r->has_fast)
         set_pipeline(r, RHUMB_FAST_ALIGNMENT);
+    if (r->has_by_address)
+        set_pipeline(r, RHUMB_BY_ADDRESS);
     rhumb_plan_properties *p = &r->properties;
     p->variant = RHUMB_VARIANT_GENERIC;
     p->invocations = ENCODE_INVOCATIONS;
@@ -118,6 +122,8 @@ static rhumb_result choose(const rhumb_context *context, rhumb_resolved *r)
     snprintf(p->reason, sizeof p->reason, "encode: one kernel for all schemes; %s",
              r->has_fast ? "vector accesses where rows start at multiples of 4 elements"
                          : "scalar accesses: some run of channels is no multiple of a vector");
+    if (r->has_by_address)
+        rhumb_add_reason(r, "; by address where views have one");
     return RHUMB_OK;
 }
 

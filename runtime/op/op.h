@@ -99,6 +99,9 @@ uint32_t rhumb_rotate_parts(const rhumb_resolved *r);
 /* variant.c: what every kernel is specialised by. */
 void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_kernel kernel,
                       bool aligned);
+/* Whether the device reads and writes faster by address: CPU devices, which check each access to a
+ * descriptor. */
+bool rhumb_prefers_addresses(const rhumb_context *context, const rhumb_resolved *r);
 rhumb_result rhumb_choose_rotate(const rhumb_context *context, rhumb_resolved *r);
 rhumb_result rhumb_choose_attention(const rhumb_context *context, rhumb_resolved *r);
 

@@ -180,22 +180,48 @@ uint32_t rhumb_rotate_parts(const rhumb_resolved *r)
     return parts;
 }
 
+/* Heads of a tensor are rotated in groups that share their angles. */
+static uint32_t head_groups(const rhumb_resolved *r, rhumb_view_id id, uint32_t heads)
+{
+    uint32_t at_once = r->rotary.has_learned ? 1 : ROTATE_HEADS;
+    return r->info.views & BIT(id) ? pieces(heads, at_once) : 0;
+}
+
 static uint64_t count_groups(const rhumb_bindings *bindings, const struct rhumb_push *push)
 {
     const rhumb_plan_info *i = &bindings->plan->resolved.info;
     const rhumb_resolved *r = &bindings->plan->resolved;
     uint64_t parts = i->views & NORM_GAINS ? r->keys[RHUMB_ANY_ALIGNMENT].spec[SPEC_LANES]
                                            : rhumb_rotate_parts(r);
-    uint32_t heads = r->rotary.has_learned ? 1 : ROTATE_HEADS; /* of an invocation */
-    uint64_t of_row = 0;                                       /* invocations */
-    if (i->views & BIT(RHUMB_VIEW_Q))
-        of_row += parts * pieces(i->heads, heads);
-    if (i->views & BIT(RHUMB_VIEW_K))
-        of_row += parts * pieces(i->kv_heads, heads);
-    if (i->views & BIT(RHUMB_VIEW_V))
-        of_row += (uint64_t)pieces(i->value_dim, ROTATE_COPY) * pieces(i->kv_heads, heads);
+    uint64_t of_row = parts * head_groups(r, RHUMB_VIEW_Q, i->heads) +
+                      parts * head_groups(r, RHUMB_VIEW_K, i->kv_heads) +
+                      (uint64_t)pieces(i->value_dim, ROTATE_COPY) *
+                          head_groups(r, RHUMB_VIEW_V, i->kv_heads);
     uint64_t invocations = of_row * (uint32_t)push->max_q_length * bindings->batch;
     return (invocations + ROTATE_INVOCATIONS - 1) / ROTATE_INVOCATIONS;
+}
+
+/* For n below 2^31, as invocations have two channels at least and a tensor is 4 GiB at most; by 0,
+ * where there is no work, as by 1. (Granlund and Montgomery, Division by Invariant Integers using
+ * Multiplication, 1994, section 4.) */
+static void set_divisor(struct rhumb_push *push, uint32_t which, uint32_t divisor)
+{
+    uint32_t shift = 0;
+    while ((uint64_t)1 << shift < divisor)
+        shift++;
+    push->divide[which] =
+        (uint32_t)(((uint64_t)1 << (31 + shift)) / (divisor ? divisor : 1) + 1);
+    push->divide_shift |= shift << 8 * which;
+}
+
+static void set_divisors(const rhumb_resolved *r, struct rhumb_push *push)
+{
+    const uint32_t segment_pairs = r->rotary.rotary_dim / 2 / r->rotary.segments;
+    set_divisor(push, DIVIDE_PARTS, rhumb_rotate_parts(r));
+    set_divisor(push, DIVIDE_SEGMENT_PARTS, pieces(segment_pairs, ROTATE_PAIRS));
+    set_divisor(push, DIVIDE_ROWS, (uint32_t)push->max_q_length);
+    set_divisor(push, DIVIDE_PLACES, head_groups(r, RHUMB_VIEW_Q, r->info.heads) +
+                                         head_groups(r, RHUMB_VIEW_K, r->info.kv_heads));
 }
 
 static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings *bindings,
@@ -218,6 +244,7 @@ static rhumb_result record(VkCommandBuffer command_buffer, const rhumb_bindings 
     RHUMB_TRY(rhumb_check_append_position(bindings, d, &push));
     RHUMB_TRY(check_inverse(bindings, d));
     RHUMB_TRY(rhumb_check_no_mask(bindings, d, false));
+    set_divisors(&bindings->plan->resolved, &push);
     uint64_t groups = count_groups(bindings, &push);
     RHUMB_TRY(rhumb_check_groups(bindings, groups));
     rhumb_emit(command_buffer, bindings, d, bindings->pipeline, groups, &push);

@@ -12,13 +12,13 @@
 //   Q [B, H, Lq, D], K [B, Hkv, Lk, D], V [B, Hkv, Lk, DV], O [B, H, Lq, DV]
 //   rows = Lq * H / Hkv of a (batch, kv head) in tiles of ROWS; D and DV multiples of 4 LANES.
 //
-// K and V are read once for all rows. LANES lanes share one key, 16 bytes a piece; the work group
-// has STREAMS keys in hand at a time, each stream with its own running maximum, sum and output,
-// merged at the end. A score is summed over its lanes through shared memory in two steps: every
-// lane sums some of the (key, row) combinations and makes logits of them, then all read these.
+// K and V are read once for all rows. LANES lanes share a key, 4 channels a piece; a stream of them
+// has KEYS keys in hand at a time, STREAMS apart, and its own running maximum, sum and output, merged
+// at the end. A score is summed over its lanes through shared memory in two steps: every lane sums
+// some of the (key, row) pairs and makes logits of them, then all read these.
 //
-// With RHUMB_ADDRESS, for CPU devices, K and V are read by address and LANES is 1: a lane has a key
-// for itself, and nothing is exchanged but in the end.
+// With RHUMB_ADDRESS, for CPU devices, K and V are read by address and LANES and KEYS are 1: a lane
+// has a key for itself, and nothing is exchanged but in the end.
 //
 // The keys may be cut into slices: lib/slices.glsl.
 #include "rhumb_shared.h"
@@ -39,10 +39,13 @@ layout(constant_id = SPEC_WORKGROUP) const uint INVOCATIONS = DECODE_INVOCATIONS
 layout(constant_id = SPEC_PAIRING) const uint PAIRING = PAIRING_NONE;
 layout(constant_id = SPEC_HEAD_DIM) const uint HEAD_DIM = 64u;
 layout(constant_id = SPEC_VALUE_DIM) const uint VALUE_DIM = 64u;
-layout(constant_id = SPEC_KEYS) const uint ROWS = 1u;
+layout(constant_id = SPEC_ROWS) const uint ROWS = 1u;
+layout(constant_id = SPEC_KEYS) const uint KEYS = 1u;
 layout(constant_id = SPEC_LANES) const uint LANES = 8u;
 
 const uint STREAMS = INVOCATIONS / LANES;
+const uint STEP = STREAMS * KEYS;
+const uint PAIRS = KEYS * ROWS; // of a stream in a step
 const uint K_PIECES = HEAD_DIM / (4u * LANES);
 const uint V_PIECES = VALUE_DIM / (4u * LANES);
 const uint Q_FLOATS = ROWS * HEAD_DIM;
@@ -55,19 +58,23 @@ RHUMB_READ_VIEW(v, VIEW_V)
 #ifdef RHUMB_ADDRESS
 RHUMB_ADDRESS_VIEW(k, VIEW_K)
 RHUMB_ADDRESS_VIEW(v, VIEW_V)
-#define K_LOAD k_far4
-#define V_LOAD v_far4
-#else
-#define K_LOAD k_load4_aligned
-#define V_LOAD v_load4_aligned
+#define K_LOAD(quad) k_far4(4u * (quad))
+#define V_LOAD(quad) v_far4(4u * (quad))
+#define V_TYPE vec4
+#define V_VALUES(v) (v)
+#else // V is converted where it is used, by the multiply-add itself on some GPUs
+#define K_LOAD k_load_quad
+#define V_LOAD v_raw_quad
+#define V_TYPE uvec4
+#define V_VALUES v_of_raw
 #endif
 RHUMB_READ_VIEW(row_scale, VIEW_ROW_SCALE)
 RHUMB_WRITE_VIEW(o, VIEW_O)
 RHUMB_WRITE_VIEW(workspace, VIEW_WORKSPACE)
 
 shared float space[SPACE]; // Q while it is loaded, outputs while they are merged
-shared float partial[ROWS * INVOCATIONS];
-shared float logits[ROWS * STREAMS];
+shared float partial[LANES > 1u ? PAIRS * INVOCATIONS : 1u];
+shared float logits[LANES > 1u ? PAIRS * STREAMS : 1u];
 shared vec2 stream_state[STREAMS]; // {maximum, sum}
 
 struct Row {
@@ -81,6 +88,7 @@ shared Row rows[ROWS]; // those that do not exist are row 0 of the first head, w
 
 Tile tile;
 Lengths len;
+KeyRange range;
 uint row_count;
 
 Row row_of_tile(uint r)
@@ -135,13 +143,14 @@ void load_rows(uint id)
     }
 }
 
-// Logit of a row and a key, times log2(e), from their product; LOWEST where the key is hidden.
-float logit_of(Row row, int key, float s)
+// Logit of a row and a key, times log2(e), from their product; LOWEST where the key is hidden, which
+// none is unless the step is `cut`.
+float logit_of(Row row, int key, float s, bool cut)
 {
     int p = constants.mask_order == MASK_ORDER_POSITION ? position_k(tile.b, uint(key)) : key;
     float b = 0.0;
     float added = 0.0;
-    if (!position_visible(row.reach, p))
+    if (cut && (key >= range.end || !position_visible(row.reach, p)))
         return LOWEST;
     if (has_view(VIEW_MASK) &&
         mask_hides(mask_element(mask_at(tile.b, row.h, row.a), uint(key)), added))
@@ -181,6 +190,33 @@ void store_row(uint id, uint r, uint slice, float top, float sum)
         store_lse(place.x, row.h, place.y, top, sum);
 }
 
+int key_of(int step, uint stream, uint j)
+{
+    return step + int(j * STREAMS + stream);
+}
+
+// A lane's part of a step, by key, then row or piece; and its sums of w V, by row and piece.
+vec4 kx[KEYS * K_PIECES];
+V_TYPE vx[KEYS * V_PIECES];
+float s[PAIRS]; // logits
+float w[PAIRS]; // weights
+vec4 acc[ROWS * V_PIECES];
+
+// acc += w V. A hidden key may hold anything, NaN included; where there are some, by selects.
+void add_values(bool cut)
+{
+    [[unroll]] for (uint j = 0u; j < KEYS; j++)
+        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+            uint n = j * ROWS + r;
+            [[unroll]] for (uint i = 0u; i < V_PIECES; i++) {
+                vec4 y = V_VALUES(vx[j * V_PIECES + i]);
+                if (cut && s[n] < HIDDEN_BELOW)
+                    y = vec4(0.0);
+                acc[r * V_PIECES + i] = fma(vec4(w[n]), y, acc[r * V_PIECES + i]);
+            }
+        }
+}
+
 void main()
 {
     uint id = gl_LocalInvocationID.x;
@@ -191,10 +227,14 @@ void main()
     len = place_entry(tile.b, lowest_offset(PAIRING),
                       tile.first == 0u && tile.kv_head == 0u && slice == 0u, id, INVOCATIONS);
     row_count = uint(len.q) * heads_per_kv_head();
-    KeyRange range = KeyRange(0, 0, 0);
-    if (tile.first < row_count)
-        range = key_range(row_index(tile.first),
-                          row_index(min(tile.first + ROWS, row_count) - 1u), len);
+    uint first_a = 0u;
+    uint last_a = 0u;
+    range = KeyRange(0, 0, 0);
+    if (tile.first < row_count) {
+        first_a = row_index(tile.first);
+        last_a = row_index(min(tile.first + ROWS, row_count) - 1u);
+        range = key_range(first_a, last_a, len);
+    }
     range = cut_range(range, slice);
 
     load_rows(id);
@@ -205,7 +245,6 @@ void main()
             x[r * K_PIECES + i] = vec4(space[at], space[at + 1u], space[at + 2u], space[at + 3u]);
         }
 
-    vec4 acc[ROWS * V_PIECES];
     float row_max[ROWS];
     float row_sum[ROWS];
     [[unroll]] for (uint i = 0u; i < ROWS * V_PIECES; i++)
@@ -215,56 +254,71 @@ void main()
         row_sum[r] = 0.0;
     }
 
-    for (int step = first_block_from(range, first_key_of(slice), int(STREAMS)); step < range.end;
-         step = next_block(range, step, int(STREAMS))) {
-        int key = step + int(stream);
-        bool in_range = key < range.end;
-        // A stream beyond the last key reads another one, and hides it.
-        uvec2 place = key_place(tile.b, uint(in_range ? key : step));
-        vec4 kx[K_PIECES];
-        vec4 vx[V_PIECES];
-        uint k_first = k_at(place.x, tile.kv_head, place.y);
-        uint v_first = v_at(place.x, tile.kv_head, place.y);
-        [[unroll]] for (uint i = 0u; i < K_PIECES; i++)
-            kx[i] = K_LOAD(k_first + 4u * (i * LANES + lane));
-        [[unroll]] for (uint i = 0u; i < V_PIECES; i++)
-            vx[i] = V_LOAD(v_first + 4u * (i * LANES + lane));
-
-        float s[ROWS];
-        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            s[r] = 0.0;
+    for (int step = first_block_from(range, first_key_of(slice), int(STEP)); step < range.end;
+         step = next_block(range, step, int(STEP))) {
+        // A lane that has a key for itself has it hidden by selects: both ways cost it time.
+        bool cut = LANES == 1u || has_view(VIEW_MASK) ||
+                   !all_visible(first_a, last_a, step, int(STEP), len);
+        [[unroll]] for (uint j = 0u; j < KEYS; j++) {
+            // Beyond the last key that one is read, and hidden.
+            uvec2 place = key_place(tile.b, uint(min(key_of(step, stream, j), range.end - 1)));
+            uint k_first = k_quad_at(place.x, tile.kv_head, place.y) + lane;
+            uint v_first = v_quad_at(place.x, tile.kv_head, place.y) + lane;
             [[unroll]] for (uint i = 0u; i < K_PIECES; i++)
-                s[r] = add_dot(s[r], x[r * K_PIECES + i], kx[i]);
+                kx[j * K_PIECES + i] = K_LOAD(k_first + i * LANES);
+            [[unroll]] for (uint i = 0u; i < V_PIECES; i++)
+                vx[j * V_PIECES + i] = V_LOAD(v_first + i * LANES);
         }
+
+        [[unroll]] for (uint j = 0u; j < KEYS; j++)
+            [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+                s[j * ROWS + r] = 0.0;
+                [[unroll]] for (uint i = 0u; i < K_PIECES; i++)
+                    s[j * ROWS + r] =
+                        add_dot(s[j * ROWS + r], x[r * K_PIECES + i], kx[j * K_PIECES + i]);
+            }
         if (LANES == 1u) {
             [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                s[r] = in_range ? logit_of(rows[r], key, s[r]) : LOWEST;
+                s[r] = logit_of(rows[r], key_of(step, stream, 0u), s[r], true);
         } else {
-            [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                partial[r * INVOCATIONS + id] = s[r];
+            [[unroll]] for (uint n = 0u; n < PAIRS; n++)
+                partial[n * INVOCATIONS + id] = s[n];
             barrier();
-            for (uint r = lane; r < ROWS; r += LANES) {
+            [[unroll]] for (uint first = 0u; first < PAIRS; first += LANES) {
+                uint n = first + lane;
+                if (PAIRS % LANES != 0u && n >= PAIRS)
+                    continue;
                 float sum = 0.0;
-                for (uint i = 0u; i < LANES; i++)
-                    sum += partial[r * INVOCATIONS + stream * LANES + i];
-                logits[stream * ROWS + r] = in_range ? logit_of(rows[r], key, sum) : LOWEST;
+                [[unroll]] for (uint i = 0u; i < LANES; i++)
+                    sum += partial[n * INVOCATIONS + stream * LANES + i];
+                logits[stream * PAIRS + n] =
+                    logit_of(rows[n % ROWS], key_of(step, stream, n / ROWS), sum, cut);
             }
             barrier();
-            [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                s[r] = logits[stream * ROWS + r];
+            [[unroll]] for (uint n = 0u; n < PAIRS; n++)
+                s[n] = logits[stream * PAIRS + n];
         }
 
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            float new_max = max(row_max[r], s[r]);
+            float new_max = row_max[r];
+            [[unroll]] for (uint j = 0u; j < KEYS; j++)
+                new_max = max(new_max, s[j * ROWS + r]);
             float shrink = exp2(row_max[r] - new_max);
-            float w = s[r] < HIDDEN_BELOW ? 0.0 : exp2(s[r] - new_max);
             row_max[r] = new_max;
-            row_sum[r] = row_sum[r] * shrink + w;
-            // A hidden key may hold anything, NaN included.
+            row_sum[r] *= shrink;
+            [[unroll]] for (uint j = 0u; j < KEYS; j++) {
+                w[j * ROWS + r] = exp2(s[j * ROWS + r] - new_max);
+                if (cut && s[j * ROWS + r] < HIDDEN_BELOW)
+                    w[j * ROWS + r] = 0.0;
+                row_sum[r] += w[j * ROWS + r];
+            }
             [[unroll]] for (uint i = 0u; i < V_PIECES; i++)
-                acc[r * V_PIECES + i] =
-                    acc[r * V_PIECES + i] * shrink + (w == 0.0 ? vec4(0.0) : w * vx[i]);
+                acc[r * V_PIECES + i] *= shrink;
         }
+        if (cut)
+            add_values(true);
+        else
+            add_values(false);
     }
 
     // Merge the streams, row by row and in the order of the streams. The loop is kept rolled, with

@@ -1,6 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#ifdef RHUMB_ADDRESS
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#endif
 // BIAS: O[b, h, a, j] = b_h[rho(i, j)], the part of a relative scheme's logits that is free of q
 // and k (spec of each scheme: rhumb_schemes.h).
 //
@@ -16,6 +21,9 @@
 // fastest.
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
+#ifdef RHUMB_ADDRESS
+#include "lib/address.glsl"
+#endif
 #include "lib/position.glsl"
 #include "lib/terms.glsl"
 #include "lib/window.glsl"
@@ -23,6 +31,12 @@
 layout(local_size_x_id = SPEC_WORKGROUP) in;
 
 RHUMB_WRITE_VIEW(o, VIEW_O)
+#ifdef RHUMB_ADDRESS
+RHUMB_ADDRESS_STORE(o, VIEW_O)
+#define STORE4 o_far_store4
+#else
+#define STORE4 o_store4_aligned
+#endif
 
 // What the keys of an invocation share over all heads.
 struct Keys {
@@ -58,7 +72,7 @@ void store_keys(uint b, uint h, uint a, uint first, uint count, vec4 v)
 {
     uint e = o_at(b, h, a) + first;
     if (ALIGNED != 0u && count == BIAS_KEYS)
-        o_store4_aligned(e, v);
+        STORE4(e, v);
     else
         o_store4(e, v, count);
 }

@@ -1,6 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#ifdef RHUMB_ADDRESS
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#endif
 // ENCODE: y = x_scale x + pe_scale PE, or pe_scale PE alone (spec: rhumb_schemes.h).
 //
 //   sinusoid   angle i of coordinate p: p turns_i; its sine and cosine to channels of the layout
@@ -17,6 +22,9 @@
 #define RHUMB_IN_PLACE
 #include "rhumb_shared.h"
 #include "lib/io.glsl"
+#ifdef RHUMB_ADDRESS
+#include "lib/address.glsl"
+#endif
 #include "lib/position.glsl"
 #include "lib/trig.glsl"
 #include "lib/sinusoid.glsl"
@@ -29,6 +37,17 @@ RHUMB_WRITE_VIEW(y, VIEW_Y)
 RHUMB_READ_VIEW(table, VIEW_TABLE)
 RHUMB_READ_VIEW(column_table, VIEW_COLUMN_TABLE)
 RHUMB_READ_VIEW(valid, VIEW_VALID)
+#ifdef RHUMB_ADDRESS // for CPU devices, where rows are aligned
+RHUMB_ADDRESS_VIEW(x, VIEW_X)
+RHUMB_ADDRESS_STORE(y, VIEW_Y)
+RHUMB_ADDRESS_VIEW(table, VIEW_TABLE)
+RHUMB_ADDRESS_VIEW(column_table, VIEW_COLUMN_TABLE)
+#define LOAD4(name) name##_far4
+#define STORE4(name) name##_far_store4
+#else
+#define LOAD4(name) name##_load4_aligned
+#define STORE4(name) name##_store4_aligned
+#endif
 
 const bool GRID = (ENCODING & ENCODE_GRID) != 0u;
 const bool IMAGE = (ENCODING & ENCODE_IMAGE) != 0u;
@@ -158,7 +177,7 @@ Unit unit_of(uint index, uint batch_group, bool counts)
 vec4 load_x(uint e, uint n)
 {
     if (ALIGNED != 0u)
-        return x_load4_aligned(e);
+        return LOAD4(x)(e);
     vec4 v = vec4(0.0);
     for (uint i = 0u; i < n; i++)
         v[i] = x_load(e + i);
@@ -188,7 +207,7 @@ void put(Unit u, Runs runs)
             if (has_view(VIEW_X))
                 sum = fma(vec4(constants.x_scale), load_x(x_at(b, h, l) + d, n), sum);
             if (ALIGNED != 0u)
-                y_store4_aligned(y_at(b, h, l) + d, sum);
+                STORE4(y)(y_at(b, h, l) + d, sum);
             else
                 y_store4(y_at(b, h, l) + d, sum, n);
         }
@@ -288,15 +307,15 @@ float table_value(Unit u, uint pixel, uint channel)
 vec4 table_values_aligned(Unit u, uint channel)
 {
     if ((ENCODING & ENCODE_SUM) != 0u)
-        return table_load4_aligned(table_at(0u, 0u, u.y) + channel) +
-               column_table_load4_aligned(column_table_at(0u, 0u, u.x) + channel);
+        return LOAD4(table)(table_at(0u, 0u, u.y) + channel) +
+               LOAD4(column_table)(column_table_at(0u, 0u, u.x) + channel);
     if ((ENCODING & ENCODE_CONCAT) == 0u)
-        return table_load4_aligned(table_at(0u, 0u, table_row(u, 0u)) + channel);
+        return LOAD4(table)(table_at(0u, 0u, table_row(u, 0u)) + channel);
     bool second = channel >= constants.half_channels;
     uint c = second ? channel - constants.half_channels : channel;
     return second != flag(ENCODE_FLAG_COLUMN_FIRST)
-               ? column_table_load4_aligned(column_table_at(0u, 0u, u.x) + c)
-               : table_load4_aligned(table_at(0u, 0u, u.y) + c);
+               ? LOAD4(column_table)(column_table_at(0u, 0u, u.x) + c)
+               : LOAD4(table)(table_at(0u, 0u, u.y) + c);
 }
 
 // n channels from `channel` on, or n pixels of one.

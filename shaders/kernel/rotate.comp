@@ -50,6 +50,21 @@ shared vec4 squares_of_lanes[ROTATE_INVOCATIONS];
 vec4 row_scales = vec4(1.0); // 1 / sqrt(mean + epsilon) of the heads of this invocation
 #endif
 
+// n / d by the host's numbers for d, n below 2^31: a GPU has no division, and a
+// compiler makes 17 instructions of each.
+uint divided(uint n, uint by)
+{
+    uint high, low;
+    umulExtended(n << 1, push.divide[by], high, low);
+    return high >> ((push.divide_shift >> (8u * by)) & 31u);
+}
+
+// Pairs of a segment; there are one or two.
+uint segment_pairs()
+{
+    return constants.rotary_dim >> constants.segments;
+}
+
 // Where the pairs of an invocation lie in a row: two runs of up to four channels.
 struct Run {
     uint x_at, x_count;
@@ -177,10 +192,10 @@ uint places()
 bool find_place(uint id, bool first, out Place p)
 {
     uint q_groups = has_view(VIEW_Q) ? groups_of(constants.heads) : 0u;
-    uint rest = id / uint(push.max_q_length);
-    uint group = rest % places();
-    p.l = id % uint(push.max_q_length);
-    p.b = rest / places();
+    uint rest = divided(id, DIVIDE_ROWS);
+    p.l = id - rest * uint(push.max_q_length);
+    p.b = divided(rest, DIVIDE_PLACES);
+    uint group = rest - p.b * places();
     if (p.b >= push.batch)
         return false;
     Lengths n = rotate_lengths(p.b, first && p.l == 0u && group == 0u);
@@ -210,20 +225,22 @@ int offset_of(Place p)
 vec2 cos_sin_of(Place p, uint pair)
 {
     int offset = offset_of(p);
+    bool inverse = (push.flags & FLAG_INVERSE) != 0u;
     if ((ROTARY & ROTARY_LEARNED) == 0u)
-        return rotary_cos_sin(rotary_position(p.b, p.l, offset, pair), pair, p.is_k);
+        return rotary_cos_sin(rotary_position(p.b, p.l, offset, pair), pair, p.is_k, inverse);
     uint axis = axis_of(0u);
     uint first = frequencies_word(frequencies_at(0u, 0u, p.first_head) + pair);
     uint second = frequencies_word(frequencies_at(0u, 1u, p.first_head) + pair);
-    return cos_sin_of_phase(
+    uint phase =
         phase_of(axis_position(p.b, p.l, offset, axis), turns_of_radians(first)) +
-        phase_of(axis_position(p.b, p.l, offset, 1u - axis), turns_of_radians(second)));
+        phase_of(axis_position(p.b, p.l, offset, 1u - axis), turns_of_radians(second));
+    return cos_sin_of_phase(inverse ? -phase : phase);
 }
 
 // One part of a row: ROTATE_PAIRS pairs, or behind them ROTATE_COPY untouched channels.
 void do_part(Place p, uint part)
 {
-    uint pairs = constants.rotary_dim / 2u / constants.segments; // of a segment
+    uint pairs = segment_pairs();
     uint segment_parts = (pairs + ROTATE_PAIRS - 1u) / ROTATE_PAIRS;
     uint rotary_parts = segment_parts * constants.segments;
     if (part >= rotary_parts) {
@@ -239,22 +256,26 @@ void do_part(Place p, uint part)
     }
 
     uint segment = 0u;
-    [[dont_flatten]] if (constants.segments > 1u) { // the division is long
-        segment = part / segment_parts;
+    if (constants.segments > 1u) {
+        segment = divided(part, DIVIDE_SEGMENT_PARTS);
         part -= segment * segment_parts;
     }
     uint first_pair = part * ROTATE_PAIRS;
     vec4 c, s;
     if (ALIGNED != 0u && (ROTARY & ROTARY_LEARNED) == 0u) {
-        // The number of pairs of a segment is even.
+        // The number of pairs of a segment is even, and of four unless they lie side by side.
         int offset = offset_of(p);
+        bool inverse = (push.flags & FLAG_INVERSE) != 0u;
         [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i += 2u) {
-            uint pair = segment * pairs + min(first_pair + i, pairs - 2u);
+            uint pair = first_pair + i;
+            if (PAIRING == PAIRING_INTERLEAVED)
+                pair = min(pair, pairs - 2u);
+            pair += segment * pairs;
             uvec4 two = turns_of_two(pair);
             vec2 a = rotary_cos_sin_by(two.xy, rotary_position(p.b, p.l, offset, pair), pair,
-                                       p.is_k);
+                                       p.is_k, inverse);
             vec2 b = rotary_cos_sin_by(two.zw, rotary_position(p.b, p.l, offset, pair + 1u),
-                                       pair + 1u, p.is_k);
+                                       pair + 1u, p.is_k, inverse);
             c[i] = a.x;
             s[i] = a.y;
             c[i + 1u] = b.x;
@@ -267,7 +288,6 @@ void do_part(Place p, uint part)
             s[i] = cs.y;
         }
     }
-    s = (push.flags & FLAG_INVERSE) != 0u ? -s : s;
     Run from = run_of(segment, pairs, first_pair, PAIRING == PAIRING_HALF);
     Run to = run_of(segment, pairs, first_pair, PAIRING != PAIRING_INTERLEAVED);
     if (p.is_k)
@@ -279,7 +299,7 @@ void do_part(Place p, uint part)
 // Parts of a row of any tensor.
 uint parts_of_row()
 {
-    uint pairs = constants.rotary_dim / 2u / constants.segments;
+    uint pairs = segment_pairs();
     bool all_in_place = (VIEWS & ~IN_PLACE & ((1u << VIEW_Q) | (1u << VIEW_K))) == 0u;
     bool none_changes = all_in_place && !has_norm(false) && !has_norm(true);
     return (pairs + ROTATE_PAIRS - 1u) / ROTATE_PAIRS * constants.segments +
@@ -340,8 +360,9 @@ void main()
         }
     }
     Place p;
-    uint part = id % parts;
-    if (find_place(id / parts, part == 0u, p))
+    uint row = divided(id, DIVIDE_PARTS);
+    uint part = id - row * parts;
+    if (find_place(row, part == 0u, p))
         do_part(p, part);
 }
 

@@ -34,11 +34,10 @@ vec4 FN(squares)(uint b, uint first_head, uint head_count, uint l, uint lane)
     return sums;
 }
 
-// n channels from element e on, which are those from `channel` on of head `head`, the i-th of this
-// invocation: normalised where the tensor has a gain.
-vec4 FN(take)(uint e, uint head, uint i, uint channel, uint n)
+// v, which has n channels from `channel` on of head `head`, the i-th of this invocation: normalised
+// where the tensor has a gain.
+vec4 FN(normed)(vec4 v, uint head, uint i, uint channel, uint n)
 {
-    vec4 v = FN(load)(e, n);
     if (!has_view(GAIN_ID))
         return v;
     uint g = GAIN(at)(0u, 0u, head) + channel;
@@ -54,13 +53,19 @@ vec4 FN(take)(uint e, uint head, uint i, uint channel, uint n)
 
 #else
 
-vec4 FN(take)(uint e, uint head, uint i, uint channel, uint n)
+vec4 FN(normed)(vec4 v, uint head, uint i, uint channel, uint n)
 {
-    return FN(load)(e, n);
+    return v;
 }
 #define CHANGES false
 
 #endif
+
+// n channels from element e on, normalised.
+vec4 FN(take)(uint e, uint head, uint i, uint channel, uint n)
+{
+    return FN(normed)(FN(load)(e, n), head, i, channel, n);
+}
 
 void FN(store)(uint e, vec4 v, uint n)
 {
@@ -88,28 +93,30 @@ void FN(rotate)(uint b, uint first_head, uint head_count, uint l, uint to_row, R
         }
         return;
     }
-    // Places in units of four elements, found once.
-    uint in_row = IN(at)(b, first_head, l);
-    uint in_x = (in_row + from.x_at) / 4u;
-    uint in_y = (in_row + (from.y_count > 0u ? from.y_at : from.x_at)) / 4u;
+    // Places in units of four elements, found once. Only pairs side by side may be two, not four.
+    bool has_y = PAIRING != PAIRING_INTERLEAVED || to.y_count > 0u;
+    uint in_row = IN(quad_at)(b, first_head, l);
+    uint in_x = in_row + from.x_at / 4u;
+    uint in_y = in_row + (has_y ? from.y_at : from.x_at) / 4u;
     uint in_step = IN(between_heads)() / 4u;
-    uint out_row = OUT(at)(b, first_head, to_row);
-    uint out_x = (out_row + to.x_at) / 4u;
-    uint out_y = (out_row + to.y_at) / 4u;
+    uint out_row = OUT(quad_at)(b, first_head, to_row);
+    uint out_x = out_row + to.x_at / 4u;
+    uint out_y = out_row + to.y_at / 4u;
     uint out_step = OUT(between_heads)() / 4u;
     vec4 x[ROTATE_HEADS];
     vec4 y[ROTATE_HEADS];
     [[unroll]] for (uint i = 0u; i < HEADS; i++) {
         uint n = min(i, head_count - 1u);
-        x[i] = FN(take)(4u * (in_x + n * in_step), first_head + n, i, from.x_at, 4u);
-        y[i] = FN(take)(4u * (in_y + n * in_step), first_head + n, i, from.y_at, 4u);
+        uint h = first_head + n;
+        x[i] = FN(normed)(IN(load_quad)(in_x + n * in_step), h, i, from.x_at, 4u);
+        y[i] = FN(normed)(IN(load_quad)(in_y + n * in_step), h, i, from.y_at, 4u);
     }
     [[unroll]] for (uint i = 0u; i < HEADS; i++) {
         if (i < head_count) {
             turn(x[i], y[i], c, s);
-            FN(store)(4u * (out_x + i * out_step), x[i], 4u);
-            if (to.y_count > 0u)
-                FN(store)(4u * (out_y + i * out_step), y[i], 4u);
+            OUT(store_quad)(out_x + i * out_step, x[i]);
+            if (has_y)
+                OUT(store_quad)(out_y + i * out_step, y[i]);
         }
     }
 }

@@ -8,16 +8,19 @@
 //   name_load(e)             one element as float
 //   name_load4(e)            four elements, any alignment; reads no word that holds none of them
 //   name_load4_aligned(e)    four elements, e a multiple of 4
+//   name_load_quad(q)        the same by their number q = e / 4
+//   name_raw_quad(q)         the same, not converted yet but of q8_0; name_of_raw(raw) converts
 //   name_word(e)             the 32-bit element of a 4-byte view
 //   name_bits(e)             one element as it is stored
 //   name_quad_aligned(e)     four elements as they are stored, e a multiple of 4 (16-bit: in .xy)
 //   name_at(b, h, l)         index of the first element of a row
+//   name_quad_at(b, h, l)    a quarter of it, where rows start at multiples of 4
 //   name_between_heads()     elements from a row to that of the next head
 // RHUMB_WRITE_VIEW(name, ID) defines:
 //   name_store4(e, v, n)     the first n (0..4) elements of v, any alignment
-//   name_store4_aligned(e, v), name_store2_aligned(e, v)
+//   name_store4_aligned(e, v), name_store2_aligned(e, v), name_store_quad(q, v)
 //   name_store_bits(e, bits), name_store_quad_aligned(e, quad)
-//   name_at(b, h, l), name_between_heads()
+//   name_at(b, h, l), name_quad_at(b, h, l), name_between_heads()
 // RHUMB_COUNT_VIEW(name, ID) defines name_add(count): an atomic sum in the view's only element.
 // A 16-bit element that shares its word with elements of others is written by two atomics that
 // leave the other half alone at every moment.
@@ -143,6 +146,11 @@ vec4 q8_values(uint scale, uint low, uint high, uint at)
         first -= ID <= VIEW_O ? push.shift[ID & 3] : 0u;                                           \
         return first + b * v.x + h * v.y + l * v.z;                                                \
     }                                                                                              \
+    uint name##_quad_at(uint b, uint h, uint l)                                                    \
+    {                                                                                              \
+        uvec4 v = bindings.view[ID];                                                               \
+        return (name##_at(0u, 0u, 0u) >> 2) + b * (v.x >> 2) + h * (v.y >> 2) + l * (v.z >> 2);    \
+    }                                                                                              \
     uint name##_between_heads()                                                                    \
     {                                                                                              \
         return bindings.view[ID].y;                                                                \
@@ -208,14 +216,27 @@ vec4 q8_values(uint scale, uint low, uint high, uint at)
                       (w.y >> 16) | (read1[name##_slot].d[(e >> 1) + 2u] << 16));                  \
         return vec4(unpack2(name##_dtype, w.x), unpack2(name##_dtype, w.y));                       \
     }                                                                                              \
-    vec4 name##_load4_aligned(uint e)                                                              \
+    uvec4 name##_raw_quad(uint q)                                                                  \
     {                                                                                              \
         if (name##_dtype == DTYPE_F32)                                                             \
-            return uintBitsToFloat(read4[name##_slot].d[e >> 2]);                                  \
+            return read4[name##_slot].d[q];                                                        \
         if (name##_dtype == DTYPE_Q8_0)                                                            \
-            return name##_q8(e);                                                                   \
-        uvec2 w = read2[name##_slot].d[e >> 2];                                                    \
-        return vec4(unpack2(name##_dtype, w.x), unpack2(name##_dtype, w.y));                       \
+            return floatBitsToUint(name##_q8(4u * q));                                             \
+        return uvec4(read2[name##_slot].d[q], 0u, 0u);                                             \
+    }                                                                                              \
+    vec4 name##_of_raw(uvec4 raw)                                                                  \
+    {                                                                                              \
+        if (name##_dtype == DTYPE_F32 || name##_dtype == DTYPE_Q8_0)                               \
+            return uintBitsToFloat(raw);                                                           \
+        return vec4(unpack2(name##_dtype, raw.x), unpack2(name##_dtype, raw.y));                   \
+    }                                                                                              \
+    vec4 name##_load_quad(uint q)                                                                  \
+    {                                                                                              \
+        return name##_of_raw(name##_raw_quad(q));                                                  \
+    }                                                                                              \
+    vec4 name##_load4_aligned(uint e)                                                              \
+    {                                                                                              \
+        return name##_load_quad(e >> 2);                                                           \
     }
 
 #define RHUMB_WRITE_VIEW(name, ID)                                                                 \
@@ -258,13 +279,17 @@ vec4 q8_values(uint scale, uint low, uint high, uint at)
         if (i < n)                                                                                 \
             name##_store_half(e + i, v[i]);                                                        \
     }                                                                                              \
-    void name##_store4_aligned(uint e, vec4 v)                                                     \
+    void name##_store_quad(uint q, vec4 v)                                                         \
     {                                                                                              \
         if (name##_dtype == DTYPE_F32)                                                             \
-            write4[name##_slot].d[e >> 2] = floatBitsToUint(v);                                    \
+            write4[name##_slot].d[q] = floatBitsToUint(v);                                         \
         else                                                                                       \
-            write2[name##_slot].d[e >> 2] =                                                        \
+            write2[name##_slot].d[q] =                                                             \
                 uvec2(pack2(name##_dtype, v.xy), pack2(name##_dtype, v.zw));                       \
+    }                                                                                              \
+    void name##_store4_aligned(uint e, vec4 v)                                                     \
+    {                                                                                              \
+        name##_store_quad(e >> 2, v);                                                              \
     }                                                                                              \
     void name##_store2_aligned(uint e, vec2 v)                                                     \
     {                                                                                              \

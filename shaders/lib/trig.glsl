@@ -1,24 +1,23 @@
 // Sine and cosine of position times frequency, exact in the reduction at every int32 position.
 //
-// A frequency is a 64-bit fraction of a turn per position, w = {low, high} = round(2^64 f / 2 pi),
-// made on the host in extended precision. The product p * w modulo 2^64 is the angle modulo one
-// turn; its high word is the phase, exact to 2^-32 turn. No sin, cos or pow of the driver: GLSL
+// A frequency is a 64-bit fraction of a turn per position, round(2^64 f / 2 pi), made on the host in
+// extended precision: w = {low, high}, low an int, as p is. The product modulo 2^64 is the angle modulo
+// one turn; its high word is the phase, exact to 2^-32 turn. No sin, cos or pow of the driver: GLSL
 // promises them only near [-pi, pi] and only to 2^-11.
 //
 // Error of both results: below 1.5e-7 absolute at every position. Polynomials are Taylor's in
 // [-pi/4, pi/4]: remainder z^11/11! = 2e-9 (sine), z^10/10! = 2.5e-8 (cosine), below the rounding
 // of a float.
 
-// Phase of position p, as a fraction of a turn times 2^32; negative p is two's complement.
+// Phase of position p, as a fraction of a turn times 2^32.
 uint phase_of(int p, uvec2 w)
 {
-    uint high, low;
-    umulExtended(uint(p), w.x, high, low);
-    high += uint(p) * w.y;
-    return p < 0 ? high - w.x : high;
+    int high, low;
+    imulExtended(p, int(w.x), high, low);
+    return uint(high) + uint(p) * w.y;
 }
 
-// A float32 frequency in radians as a 64-bit fraction of a turn, {low, high}, cut to 2^-64 turn:
+// A float32 frequency in radians as a 64-bit fraction of a turn, {low, high} as above, cut to 2^-64 turn:
 // its mantissa times 1/(2 pi), of which 96 bits are kept, shifted to where its exponent wants it.
 // Whole turns fall off at the top. Frequencies from 65536 on, and what is no number, turn by nothing.
 uvec2 turns_of_radians(uint bits)
@@ -49,10 +48,11 @@ uvec2 turns_of_radians(uint bits)
         turns.x = uaddCarry(turns.x, 1u, carry);
         turns.y += carry;
     }
+    turns.y += turns.x >> 31; // low gets a sign
     return turns;
 }
 
-// x: cosine, y: sine, times a factor.
+// x: cosine, y: sine, times a factor that is not negative.
 vec2 cos_sin_of_phase(uint phase, float factor)
 {
     uint shifted = phase + 0x20000000u; // quarters centred on 0, 1/4, 1/2, 3/4 turn
@@ -67,7 +67,7 @@ vec2 cos_sin_of_phase(uint phase, float factor)
         zz, fma(zz, fma(zz, fma(zz, 2.4801587302e-5, -1.3888888889e-3), 4.1666666667e-2), -0.5),
         1.0);
     vec2 r = (shifted & 0x40000000u) != 0u ? vec2(-s, c) : vec2(c, s);
-    return (int(shifted) < 0 ? -factor : factor) * r;
+    return uintBitsToFloat(floatBitsToUint(factor) | (shifted & 0x80000000u)) * r;
 }
 
 vec2 cos_sin_of_phase(uint phase)
@@ -76,13 +76,15 @@ vec2 cos_sin_of_phase(uint phase)
 }
 
 // Cosine and sine of position p for a rotary pair of the plan, times the plan's magnitude, by the
-// list of frequencies that rhumb_write_constants chose. A pair that grows with the position does so
-// for queries, and shrinks for keys.
-vec2 rotary_cos_sin_by(uvec2 turns, int p, uint pair, bool of_keys)
+// list of frequencies that rhumb_write_constants chose; `inverse`: of the angle back. A pair that grows
+// with the position does so for queries, and shrinks for keys.
+vec2 rotary_cos_sin_by(uvec2 turns, int p, uint pair, bool of_keys, bool inverse)
 {
-    uint phase = phase_of(p, turns);
-    if ((ROTARY & ROTARY_PHASES) != 0u)
-        phase += constants.phases[pair >> 2][pair & 3u];
+    uint phase = phase_of(inverse ? -p : p, turns);
+    if ((ROTARY & ROTARY_PHASES) != 0u) {
+        uint first = constants.phases[pair >> 2][pair & 3u];
+        phase += inverse ? -first : first;
+    }
     float magnitude = constants.magnitude;
     if ((ROTARY & ROTARY_GROWTH) != 0u) {
         // The distance of two ints may need 32 bits without a sign.
@@ -100,8 +102,13 @@ uvec4 turns_of_two(uint pair)
     return constants.turns[constants.turns_first + (pair >> 1)];
 }
 
-vec2 rotary_cos_sin(int p, uint pair, bool of_keys)
+vec2 rotary_cos_sin(int p, uint pair, bool of_keys, bool inverse)
 {
     uvec4 two = turns_of_two(pair);
-    return rotary_cos_sin_by((pair & 1u) != 0u ? two.zw : two.xy, p, pair, of_keys);
+    return rotary_cos_sin_by((pair & 1u) != 0u ? two.zw : two.xy, p, pair, of_keys, inverse);
+}
+
+vec2 rotary_cos_sin(int p, uint pair, bool of_keys)
+{
+    return rotary_cos_sin(p, pair, of_keys, false);
 }
