@@ -88,20 +88,44 @@ bool by_diagonals()
            !(has_term(TERM_SLOPE) && slope_reference() != SLOPE_FROM_QUERY);
 }
 
+// Whether all diagonals from `nearest` on have one row of the table, and nothing else. Those of rows
+// that do not exist may lie beyond an int.
+bool is_one_number(int nearest)
+{
+    ivec2 near = near_distances(0u);
+    int furthest = nearest + int(DIAGONALS) - 1;
+    return has_term(TERM_TABLE) && !has_term(TERM_SLOPE | TERM_LOGARITHM) && nearest < furthest &&
+           (furthest <= near.x || nearest >= near.y);
+}
+
+float diagonal_bias(uint h, int row, int delta, vec2 slope, float scale)
+{
+    float b = distance_bias(h, row, 1.0, delta);
+    return scale * (has_term(TERM_SLOPE) ? b + slope_from_query(slope, delta) : b);
+}
+
 void write_diagonals(uint b, uint first_head, uint last_head, uint first_a, uint first, uint count,
                      Lengths n)
 {
     int nearest = int(first) - int(first_a) - n.q_offset - int(BIAS_ROWS - 1u);
+    bool one = is_one_number(nearest);
     int row[DIAGONALS];
-    [[unroll]] for (uint i = 0u; i < DIAGONALS; i++)
-        row[i] = has_term(TERM_TABLE) ? row_of(nearest + int(i)) : NO_ROW;
+    row[0] = has_term(TERM_TABLE) ? row_of(nearest) : NO_ROW;
+    [[unroll]] for (uint i = 1u; i < DIAGONALS; i++)
+        row[i] = row[0];
+    if (has_term(TERM_TABLE) && !one)
+        [[unroll]] for (uint i = 1u; i < DIAGONALS; i++)
+            row[i] = row_of(nearest + int(i));
     float scale = has_flag(TERM_FLAG_BIAS_IN_SCALE) ? constants.scale : 1.0;
     [[dont_unroll]] for (uint h = first_head; h < last_head; h++) {
         vec2 slope = slopes_of(h);
         float v[DIAGONALS];
-        [[unroll]] for (uint i = 0u; i < DIAGONALS; i++)
-            v[i] = scale * (distance_bias(h, row[i], 1.0, nearest + int(i)) +
-                            (has_term(TERM_SLOPE) ? slope_from_query(slope, nearest + int(i)) : 0.0));
+        v[0] = diagonal_bias(h, row[0], nearest, slope, scale);
+        [[unroll]] for (uint i = 1u; i < DIAGONALS; i++)
+            v[i] = v[0];
+        if (!one)
+            [[unroll]] for (uint i = 1u; i < DIAGONALS; i++)
+                v[i] = diagonal_bias(h, row[i], nearest + int(i), slope, scale);
         [[unroll]] for (uint r = 0u; r < BIAS_ROWS; r++) {
             const uint d = BIAS_ROWS - 1u - r;
             if (int(first_a + r) < n.q)
