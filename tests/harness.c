@@ -63,20 +63,27 @@ PFN_vkGetInstanceProcAddr harness_loader(void)
     return get;
 }
 
+const char *harness_icd(const char *driver, const char *variable)
+{
+    const char *path = getenv(variable);
+    const char *required = getenv("RHUMB_TEST_REQUIRE_DRIVERS");
+    if (path != NULL && path[0] != '\0' && access(path, R_OK) == 0) {
+        return path;
+    }
+    printf("left out: no %s (%s names no readable ICD file)\n", driver, variable);
+    fflush(stdout);
+    if (required != NULL && strcmp(required, "1") == 0) {
+        cr_assert_fail("%s is required here: %s names no readable ICD file", driver, variable);
+    }
+    return NULL;
+}
+
 bool harness_has(harness_profile profile)
 {
-    const char *required = getenv("RHUMB_TEST_REQUIRE_SWIFTSHADER");
-    if (icd_file(profile) != NULL) {
-        return true;
-    }
-    printf("left out: no %s (%s names no readable ICD file)\n", profiles[profile].name,
-           profiles[profile].variable);
-    fflush(stdout);
-    if (profile != HARNESS_SWIFTSHADER || (required != NULL && strcmp(required, "1") == 0)) {
-        cr_assert_fail("%s is required here: %s names no readable ICD file", profiles[profile].name,
-                       profiles[profile].variable);
-    }
-    return false;
+    const char *path = harness_icd(profiles[profile].name, profiles[profile].variable);
+    cr_assert(path != NULL || profile == HARNESS_SWIFTSHADER, "%s is required",
+              profiles[profile].name);
+    return path != NULL;
 }
 
 static void on_log(void *user, rhumb_log_level level, const char *line)

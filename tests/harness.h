@@ -28,7 +28,7 @@ typedef enum harness_profile {
 } harness_profile;
 
 /* RHUMB_TEST_LAVAPIPE_ICD and RHUMB_TEST_SWIFTSHADER_ICD name the drivers' ICD files;
- * RHUMB_TEST_REQUIRE_SWIFTSHADER=1 turns a missing SwiftShader from "left out" into a failure. */
+ * RHUMB_TEST_REQUIRE_DRIVERS=1 turns a missing SwiftShader or RADV from "left out" into a failure. */
 typedef struct harness {
     harness_profile profile;
     gpu *g;
@@ -75,6 +75,9 @@ void harness_open_clamped(harness *h, harness_profile profile, const rhumb_limit
 /* Is the driver installed? Else prints the "left out" line; fails the test if the driver is
  * required. */
 bool harness_has(harness_profile profile);
+
+/* A driver's ICD file by the variable that names it; NULL: there is none, which has been told. */
+const char *harness_icd(const char *driver, const char *variable);
 
 /* Closes and asserts: no failing case, at least one case, no validation message, no violation,
  * nothing alive. */

@@ -42,15 +42,20 @@ static void read_pipeline(const capture_pipeline *p)
     radv.seen.pipelines++;
 }
 
-rhumb_context *radv_open(const char *family)
+const char *radv_icd(void)
 {
-    const char *icd = getenv("RHUMB_TEST_RADV_ICD");
-    char error[GPU_MESSAGE_SIZE] = "";
-    gpu_options options;
-    if (icd == NULL || icd[0] == '\0' || access(icd, R_OK) != 0) {
-        printf("left out: no RADV (RHUMB_TEST_RADV_ICD names no readable ICD file)\n");
+    const char *icd = harness_icd("RADV", "RHUMB_TEST_RADV_ICD");
+    if (icd == NULL) {
         cr_skip_test("left out: no RADV");
     }
+    return icd;
+}
+
+rhumb_context *radv_open(const char *family)
+{
+    const char *icd = radv_icd();
+    char error[GPU_MESSAGE_SIZE] = "";
+    gpu_options options;
     setenv("RADV_FORCE_FAMILY", family, 1);
     setenv("VK_ICD_FILENAMES", icd, 1);
     setenv("VK_DRIVER_FILES", icd, 1);

@@ -14,6 +14,9 @@ typedef struct radv_statistics {
     uint32_t pipelines;
 } radv_statistics;
 
+/* The driver's ICD file; skips the test where there is none. */
+const char *radv_icd(void);
+
 /* A context whose pipelines are captured; skips the test where there is no RADV. */
 rhumb_context *radv_open(const char *family);
 void radv_close(void);

@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "isa.h"
+#include "radv.h"
 
 #include "rhumb_shared.h"
 
@@ -11,22 +12,11 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static const char *lavapipe(void)
 {
     const char *icd = getenv("RHUMB_TEST_LAVAPIPE_ICD");
     cr_assert(icd != NULL && icd[0] != '\0', "RHUMB_TEST_LAVAPIPE_ICD is not set");
-    return icd;
-}
-
-static const char *radv(void)
-{
-    const char *icd = getenv("RHUMB_TEST_RADV_ICD");
-    if (icd == NULL || access(icd, R_OK) != 0) {
-        printf("left out: no RADV (RHUMB_TEST_RADV_ICD names no readable ICD file)\n");
-        cr_skip_test("left out: no RADV");
-    }
     return icd;
 }
 
@@ -146,7 +136,7 @@ Test(modules, agree_with_the_properties_of_the_plan_on_lavapipe)
 static void expect_machine_code(const char *family, double lanes, double most_vector)
 {
     cJSON *object =
-        run_json(radv(), family, "--scheme none --isa --json --params '{\"head_dim\": 64}'");
+        run_json(radv_icd(), family, "--scheme none --isa --json --params '{\"head_dim\": 64}'");
     const cJSON *tile = find_pipeline(object, "attention_tile");
     const cJSON *e = cJSON_GetArrayItem(cJSON_GetObjectItem(tile, "executables"), 0);
     const cJSON *loop = cJSON_GetObjectItem(e, "key_loop");
@@ -183,7 +173,7 @@ Test(modules, tell_registers_and_the_key_loop_of_polaris10)
 /* Both are bound by memory: what counts is a byte. */
 Test(modules, count_the_decode_form_and_rotation_by_bytes)
 {
-    cJSON *object = run_json(radv(), "navi31",
+    cJSON *object = run_json(radv_icd(), "navi31",
                              "--scheme none --dtype f16 --json --params '{\"variant\": \"decode\", "
                              "\"heads\": 32, \"kv_heads\": 8, \"head_dim\": 64, \"q_len\": 1}'");
     const cJSON *decode = find_pipeline(object, "attention_decode");
@@ -196,7 +186,7 @@ Test(modules, count_the_decode_form_and_rotation_by_bytes)
     cr_expect_eq(number(code, "barriers"), 2);
     cJSON_Delete(object);
 
-    object = run_json(radv(), "navi31", "--scheme rope --op rotate --json");
+    object = run_json(radv_icd(), "navi31", "--scheme rope --op rotate --json");
     /* the second pipeline has vector accesses */
     const cJSON *rotate = cJSON_GetArrayItem(cJSON_GetObjectItem(object, "pipelines"), 1);
     e = cJSON_GetArrayItem(cJSON_GetObjectItem(rotate, "executables"), 0);
@@ -218,7 +208,7 @@ Test(modules, follow_the_key_loop_of_every_head_size)
         char arguments[200];
         snprintf(arguments, sizeof arguments, "--scheme %s --json --params '{\"head_dim\": %u}'",
                  schemes[i % 3], sizes[i / 3]);
-        cJSON *object = run_json(radv(), "navi31", arguments);
+        cJSON *object = run_json(radv_icd(), "navi31", arguments);
         const cJSON *tile = find_pipeline(object, "attention_tile");
         const cJSON *e = cJSON_GetArrayItem(cJSON_GetObjectItem(tile, "executables"), 0);
         const cJSON *loop = cJSON_GetObjectItem(e, "key_loop");
@@ -249,7 +239,7 @@ static void expect_text(const char *icd, const char *family, const char *needle,
 Test(modules, fit_100_columns_and_say_what_the_device_does_not_tell)
 {
     expect_text(lavapipe(), "", "no registers and no machine code", "key loop");
-    expect_text(radv(), "navi31", "vector instructions a multiply-add", "s_endpgm");
+    expect_text(radv_icd(), "navi31", "vector instructions a multiply-add", "s_endpgm");
 }
 
 Test(modules, take_a_layer_of_a_model)
