@@ -279,8 +279,6 @@ static staging staging_of(const uint32_t *spec)
     s.quads[s.count++] = keys * quads / invocations;
     for (uint32_t i = 0; i < (uint32_t)a + c; i++)
         s.quads[s.count++] = (rows + keys) * quads / invocations;
-    if (HAS(spec, MASK))
-        s.quads[s.count++] = TILE_ROWS * spec[SPEC_KEYS]; /* single elements */
     for (uint32_t d = 0; d < spec[SPEC_VALUE_DIM] && s.count + 2 <= STAGED;
          d += spec[SPEC_VALUE_CHUNK]) {
         s.quads[s.count++] = keys * value_quads / invocations;

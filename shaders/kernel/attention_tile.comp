@@ -478,7 +478,7 @@ void main()
         add_terms(group, lane, lane_slot, block, range.end, rows);
         bool cut = !all_visible(first_a, last_a, block, int(STEP), len);
         if (has_view(VIEW_MASK))
-            add_mask(group, lane, block, range.end);
+            add_mask(lane, block, range.end, rows);
         if (cut) {
             [[unroll]] for (uint j = 0u; j < KEYS; j++) {
                 int key = block + int(lane + TILE_LANES * j);

@@ -60,6 +60,7 @@ struct RowTerms {
     vec4 same_segment;    // (q + z) . G of either row
     vec4 other_segment;
     uvec4 segment;
+    uvec4 mask;           // first elements of MASK
 };
 
 // Products of the rows with both rows of G.
@@ -86,12 +87,16 @@ void add_segment_products(uint group, uint lane, inout RowTerms t)
 
 RowTerms load_row_terms(uint group, uint lane)
 {
-    RowTerms t = RowTerms(vec4(1.0), vec4(0.0), vec4(0.0), uvec4(0u));
+    RowTerms t = RowTerms(vec4(1.0), vec4(0.0), vec4(0.0), uvec4(0u), uvec4(0u));
     [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
         uint a = lane_query_row(group, r);
         if (has_term(TERM_ROW_SCALE)) {
             uvec2 place = query_place(tile.b, a);
             t.gate[r] = row_scale_load(row_scale_at(0u, place.x, head) + place.y);
+        }
+        if (has_view(VIEW_MASK)) {
+            uint row = min(tile.first + lane_row(group, r), max(row_count, 1u) - 1u);
+            t.mask[r] = mask_at(tile.b, query_head(row), query_row(row));
         }
         if (has_term(TERM_SEGMENT))
             t.segment[r] = segments_q_word(segments_q_at(0u, 0u, tile.b) + a);
@@ -196,20 +201,14 @@ void add_terms(uint group, uint lane, uint lane_slot, int block, int end, RowTer
 }
 
 // Of a row or a key that does not exist the last one's.
-void add_mask(uint group, uint lane, int block, int end)
+void add_mask(uint lane, int block, int end, RowTerms rows)
 {
-    [[dont_unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
-        uint t = min(tile.first + lane_row(group, r), row_count - 1u);
-        uint row = mask_at(tile.b, query_head(t), query_row(t));
-        [[unroll]] for (uint j = 0u; j < KEYS; j++) {
-            uint key = min(uint(block) + lane + TILE_LANES * j, uint(end) - 1u);
-            float added;
-            bool hidden = mask_hides(mask_element(row, key), added);
-            weights[pair_place(group, lane, j)][r] = hidden ? LOWEST : LOG2_E * added;
-        }
-    }
     [[unroll]] for (uint j = 0u; j < KEYS; j++) {
-        vec4 added = weights[pair_place(group, lane, j)];
-        s[j] = mix(s[j] + added, vec4(LOWEST), lessThan(added, vec4(HIDDEN_BELOW)));
+        uint key = min(uint(block) + lane + TILE_LANES * j, uint(end) - 1u);
+        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
+            float added;
+            bool hidden = mask_hides(mask_element(rows.mask[r], key), added);
+            s[j][r] = hidden ? LOWEST : fma(LOG2_E, added, s[j][r]);
+        }
     }
 }
