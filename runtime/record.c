@@ -141,8 +141,8 @@ rhumb_result rhumb_check_defaults(const rhumb_bindings *bindings, const rhumb_di
 
 rhumb_result rhumb_check_groups(const rhumb_bindings *bindings, uint64_t groups)
 {
-    /* Kernels number invocations in 32 bits. */
-    const uint64_t most = UINT32_MAX / ROTATE_INVOCATIONS;
+    /* Kernels number invocations in 31 bits. */
+    const uint64_t most = INT32_MAX / ROTATE_INVOCATIONS;
     if (groups <= most)
         return RHUMB_OK;
     return rhumb_fail(bindings->plan->context, RHUMB_ERROR_LIMIT,

@@ -50,7 +50,10 @@ void shape_fill_positions(shape_positions kind, int32_t first, uint32_t batch, u
                 *at = first + (int32_t)l - (int32_t)(rows / 2) - (int32_t)b;
                 break;
             case SHAPE_ANYWHERE:
-                *at = l == 0 ? INT32_MAX : l == 1 ? -INT32_MAX : (int32_t)harness_next(&r);
+                *at = l == 0   ? INT32_MAX
+                      : l == 1 ? -INT32_MAX
+                      : l == 2 ? INT32_MIN
+                               : (int32_t)harness_next(&r);
                 break;
             case SHAPE_REVERSED:
                 *at = first + (int32_t)(rows - l);

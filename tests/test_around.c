@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define OFFSET(n) .offset_given = true, .q_offset = (n)
@@ -333,4 +334,37 @@ Test(around, is_right_in_tiles_on_swiftshader)
 Test(around, is_right_in_decode_on_swiftshader)
 {
     run_few(HARNESS_SWIFTSHADER, &decode);
+}
+
+/* A cap must not make a number of what is none. Rows of lavapipe's forms; key 3 is seen by all rows. */
+Test(around, a_nan_in_a_visible_key_passes_the_cap)
+{
+    static const attention_shape shapes[] = {
+        {SIZE, .variant = RHUMB_VARIANT_GENERIC, .q_rows = 5, .k_rows = 40, .around.softcap = 3.0f},
+        {SIZE, .variant = RHUMB_VARIANT_TILE, .q_rows = 5, .k_rows = 40, .around.softcap = 3.0f},
+        {SIZE, .variant = RHUMB_VARIANT_DECODE, .q_rows = 2, .k_rows = 40, .around.softcap = 3.0f},
+        {SIZE, .variant = RHUMB_VARIANT_BROADCAST, .q_rows = 5, .k_rows = 40,
+         .around.softcap = 3.0f},
+    };
+    harness h;
+    harness_open(&h, HARNESS_LAVAPIPE);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        attention_run run;
+        size_t numbers = 0;
+        shape_make_attention(&run, &shapes[i], 7);
+        for (uint32_t head = 0; head < 2; head++) {
+            const float none = NAN;
+            memcpy(run.k.memory + ((size_t)head * 40 + 3) * 64 * sizeof none, &none, sizeof none);
+        }
+        h.cases++;
+        cr_assert_eq(harness_run(&h, &run.op), RHUMB_OK, "%s", run.op.message);
+        for (size_t n = 0; n < run.o.bytes / sizeof(float); n++) {
+            float x;
+            memcpy(&x, run.o.memory + n * sizeof x, sizeof x);
+            numbers += isnan(x) ? 0 : 1;
+        }
+        cr_expect_eq(numbers, 0, "form %zu: %zu numbers of a row that sees none", i, numbers);
+        shape_free_attention(&run);
+    }
+    harness_close(&h);
 }

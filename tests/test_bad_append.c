@@ -87,6 +87,22 @@ static void dynamic(fixture *f, gpu_operation *op)
 
 static void reschedule_sections(fixture *f, gpu_operation *op);
 
+/* Keys of a batch that share their memory, into caches of four rows. */
+static void many_rows(gpu_operation *op)
+{
+    gpu_tensor *k;
+    op->tensor_count = 0;
+    op->info.heads = 1;
+    op->info.head_dim = 2;
+    op->info.max_q_length = 1u << 20;
+    k = gpu_add_tensor(op, RHUMB_VIEW_K, RHUMB_F32, 1, 1, 1, 2, NULL, NULL);
+    k->shape[0] = 2100;
+    k->shape[2] = 1u << 20;
+    k->stride[0] = k->stride[1] = k->stride[2] = 0;
+    (void)gpu_add_tensor(op, RHUMB_VIEW_K_OUT, RHUMB_F32, 2100, 1, 4, 2, NULL, NULL);
+    add_small(op, RHUMB_VIEW_LENGTHS, 2100, 4);
+}
+
 /* One buffer with the keys and values of a token behind each other, V in `values`: rows of 2 x 8
  * and 2 x 6 channels, whose heads have unlike strides. `back`: bytes of V that lie in K's row. */
 static void one_row_for_both(gpu_operation *op, rhumb_dtype values, uint32_t back)
@@ -187,6 +203,8 @@ static void one_row_for_both(gpu_operation *op, rhumb_dtype values, uint32_t bac
       (op->info.append = RHUMB_APPEND_SLOTS, add_small(op, RHUMB_VIEW_SLOTS, 1, ROWS)))            \
     X(place_without_append, RECORD, ARGUMENT, "append_position", "found 4",                        \
       (dynamic(f, op), op->info.purpose = RHUMB_PURPOSE_SHIFT, op->dispatch.append_position = 4))  \
+    X(more_invocations_than_31_bits, RECORD, LIMIT, "wanted up to 16777215", "17203200",          \
+      many_rows(op))                                                                              \
     X(more_rows_than_there_are, RECORD, LIMIT, "q_length", "5", op->dispatch.q_length = 5)         \
     X(reschedule_from_a_negative_position, RECORD, ARGUMENT, "q_offset", "-1",                     \
       (dynamic(f, op), op->dispatch.q_offset = -1))                                                \

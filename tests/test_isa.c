@@ -35,8 +35,8 @@ typedef union scheme_struct {
 /* And a byte that is rotated. The bar is 1 in f32; GCN adds no three numbers at once and moves constants
  * into registers. In f16 results are rounded by integers. */
 #define MOST_ROTATE 1.0
-#define MOST_ROTATE_GCN 1.10
-#define MOST_ROTATE_F16 6.7
+#define MOST_ROTATE_GCN 1.13
+#define MOST_ROTATE_F16 6.8
 
 static const struct loop_row {
     const char *name;

@@ -201,8 +201,7 @@ static uint64_t count_groups(const rhumb_bindings *bindings, const struct rhumb_
     return (invocations + ROTATE_INVOCATIONS - 1) / ROTATE_INVOCATIONS;
 }
 
-/* For n below 2^31, as invocations have two channels at least and a tensor is 4 GiB at most; by 0,
- * where there is no work, as by 1. (Granlund and Montgomery, Division by Invariant Integers using
+/* For n below 2^31, which rhumb_check_groups looks after; by 0, where there is no work, as by 1. (Granlund and Montgomery, Division by Invariant Integers using
  * Multiplication, 1994, section 4.) */
 static void set_divisor(struct rhumb_push *push, uint32_t which, uint32_t divisor)
 {

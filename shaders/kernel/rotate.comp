@@ -225,16 +225,14 @@ int offset_of(Place p)
 vec2 cos_sin_of(Place p, uint pair)
 {
     int offset = offset_of(p);
-    bool inverse = (push.flags & FLAG_INVERSE) != 0u;
     if ((ROTARY & ROTARY_LEARNED) == 0u)
-        return rotary_cos_sin(rotary_position(p.b, p.l, offset, pair), pair, p.is_k, inverse);
+        return rotary_cos_sin(rotary_position(p.b, p.l, offset, pair), pair, p.is_k);
     uint axis = axis_of(0u);
     uint first = frequencies_word(frequencies_at(0u, 0u, p.first_head) + pair);
     uint second = frequencies_word(frequencies_at(0u, 1u, p.first_head) + pair);
-    uint phase =
+    return cos_sin_of_phase(
         phase_of(axis_position(p.b, p.l, offset, axis), turns_of_radians(first)) +
-        phase_of(axis_position(p.b, p.l, offset, 1u - axis), turns_of_radians(second));
-    return cos_sin_of_phase(inverse ? -phase : phase);
+        phase_of(axis_position(p.b, p.l, offset, 1u - axis), turns_of_radians(second)));
 }
 
 // One part of a row: ROTATE_PAIRS pairs, or behind them ROTATE_COPY untouched channels.
@@ -265,7 +263,6 @@ void do_part(Place p, uint part)
     if (ALIGNED != 0u && (ROTARY & ROTARY_LEARNED) == 0u) {
         // The number of pairs of a segment is even, and of four unless they lie side by side.
         int offset = offset_of(p);
-        bool inverse = (push.flags & FLAG_INVERSE) != 0u;
         [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i += 2u) {
             uint pair = first_pair + i;
             if (PAIRING == PAIRING_INTERLEAVED)
@@ -273,9 +270,9 @@ void do_part(Place p, uint part)
             pair += segment * pairs;
             uvec4 two = turns_of_two(pair);
             vec2 a = rotary_cos_sin_by(two.xy, rotary_position(p.b, p.l, offset, pair), pair,
-                                       p.is_k, inverse);
+                                       p.is_k);
             vec2 b = rotary_cos_sin_by(two.zw, rotary_position(p.b, p.l, offset, pair + 1u),
-                                       pair + 1u, p.is_k, inverse);
+                                       pair + 1u, p.is_k);
             c[i] = a.x;
             s[i] = a.y;
             c[i + 1u] = b.x;
@@ -288,6 +285,7 @@ void do_part(Place p, uint part)
             s[i] = cs.y;
         }
     }
+    s = (push.flags & FLAG_INVERSE) != 0u ? -s : s;
     Run from = run_of(segment, pairs, first_pair, PAIRING == PAIRING_HALF);
     Run to = run_of(segment, pairs, first_pair, PAIRING != PAIRING_INTERLEAVED);
     if (p.is_k)

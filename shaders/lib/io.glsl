@@ -14,7 +14,8 @@
 //   name_bits(e)             one element as it is stored
 //   name_quad_aligned(e)     four elements as they are stored, e a multiple of 4 (16-bit: in .xy)
 //   name_at(b, h, l)         index of the first element of a row
-//   name_quad_at(b, h, l)    a quarter of it, where rows start at multiples of 4
+//   name_quad_at(b, h, l)    a quarter of it, where rows start at multiples of 4. Elements before a
+//                            descriptor's start are negative, so that only a sum is divided
 //   name_between_heads()     elements from a row to that of the next head
 // RHUMB_WRITE_VIEW(name, ID) defines:
 //   name_store4(e, v, n)     the first n (0..4) elements of v, any alignment
@@ -148,8 +149,7 @@ vec4 q8_values(uint scale, uint low, uint high, uint at)
     }                                                                                              \
     uint name##_quad_at(uint b, uint h, uint l)                                                    \
     {                                                                                              \
-        uvec4 v = bindings.view[ID];                                                               \
-        return (name##_at(0u, 0u, 0u) >> 2) + b * (v.x >> 2) + h * (v.y >> 2) + l * (v.z >> 2);    \
+        return (name##_at(b, h, 0u) >> 2) + l * (bindings.view[ID].z >> 2);                        \
     }                                                                                              \
     uint name##_between_heads()                                                                    \
     {                                                                                              \

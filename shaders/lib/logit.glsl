@@ -26,7 +26,8 @@ float tanh_of(float x)
     float y = x * x;
     float series = x * (1.0 + y * (-0.333333333 + y * (0.133333333 + y * (-0.053968254 +
                                                                           y * 0.021869489))));
-    float e = exp2(-2.0 * LOG2_E * min(abs(x), 20.0));
+    float a = abs(x) > 20.0 ? 20.0 : abs(x); // NaN stays NaN
+    float e = exp2(-2.0 * LOG2_E * a);
     float quotient = (1.0 - e) / (1.0 + e);
     return abs(x) < 0.25 ? series : x < 0.0 ? -quotient : quotient;
 }

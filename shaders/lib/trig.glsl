@@ -76,15 +76,13 @@ vec2 cos_sin_of_phase(uint phase)
 }
 
 // Cosine and sine of position p for a rotary pair of the plan, times the plan's magnitude, by the
-// list of frequencies that rhumb_write_constants chose; `inverse`: of the angle back. A pair that grows
-// with the position does so for queries, and shrinks for keys.
-vec2 rotary_cos_sin_by(uvec2 turns, int p, uint pair, bool of_keys, bool inverse)
+// list of frequencies that rhumb_write_constants chose. A pair that grows with the position does so
+// for queries, and shrinks for keys.
+vec2 rotary_cos_sin_by(uvec2 turns, int p, uint pair, bool of_keys)
 {
-    uint phase = phase_of(inverse ? -p : p, turns);
-    if ((ROTARY & ROTARY_PHASES) != 0u) {
-        uint first = constants.phases[pair >> 2][pair & 3u];
-        phase += inverse ? -first : first;
-    }
+    uint phase = phase_of(p, turns);
+    if ((ROTARY & ROTARY_PHASES) != 0u)
+        phase += constants.phases[pair >> 2][pair & 3u];
     float magnitude = constants.magnitude;
     if ((ROTARY & ROTARY_GROWTH) != 0u) {
         // The distance of two ints may need 32 bits without a sign.
@@ -102,13 +100,8 @@ uvec4 turns_of_two(uint pair)
     return constants.turns[constants.turns_first + (pair >> 1)];
 }
 
-vec2 rotary_cos_sin(int p, uint pair, bool of_keys, bool inverse)
-{
-    uvec4 two = turns_of_two(pair);
-    return rotary_cos_sin_by((pair & 1u) != 0u ? two.zw : two.xy, p, pair, of_keys, inverse);
-}
-
 vec2 rotary_cos_sin(int p, uint pair, bool of_keys)
 {
-    return rotary_cos_sin(p, pair, of_keys, false);
+    uvec4 two = turns_of_two(pair);
+    return rotary_cos_sin_by((pair & 1u) != 0u ? two.zw : two.xy, p, pair, of_keys);
 }
