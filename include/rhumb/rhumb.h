@@ -452,8 +452,9 @@ typedef struct rhumb_view {
     uint64_t shape[4];    /* [B, H, L, D] */
     int64_t stride[4];    /* elements; 0 broadcasts (views that are read); stride[3] is 1 */
     uint64_t address;     /* VkDeviceAddress of the VkBuffer's start, or 0 (default). Kernels that
-                             read by address are chosen where all views of floating dtypes have one
-                             and the context may (rhumb_limits.device_address); the buffers need
+                             use it (ATTENTION, ENCODE, BIAS on CPU devices) are chosen where all
+                             views of floating dtypes have one, rows start at multiples of 4
+                             elements and the context may (rhumb_limits.device_address); buffers need
                              VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT */
 } rhumb_view;
 
