@@ -30,10 +30,15 @@ void rhumb_set_common(const rhumb_resolved *r, rhumb_pipeline_key *key, rhumb_ke
     }
 }
 
-bool rhumb_prefers_addresses(const rhumb_context *context, const rhumb_resolved *r)
+static bool is_cpu_with_addresses(const rhumb_context *context)
 {
     return context->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU &&
-           context->limits.device_address && !avoided(r, RHUMB_AVOID_ADDRESSES);
+           context->limits.device_address;
+}
+
+bool rhumb_prefers_addresses(const rhumb_context *context, const rhumb_resolved *r)
+{
+    return is_cpu_with_addresses(context) && !avoided(r, RHUMB_AVOID_ADDRESSES);
 }
 
 /* ---- ROTATE */
@@ -252,7 +257,7 @@ struct decode {
 #define DECODE_REGISTERS 128     /* floats of Q and O that a lane may hold */
 #define DECODE_ALL_REGISTERS 160 /* with those of K and V */
 #define DECODE_KEYS 4            /* of a lane in a step, at most */
-#define DECODE_CACHE 16384   /* bytes of them on a CPU device */
+#define DECODE_CACHE 16384       /* bytes of Q and O on a CPU device */
 
 /* What attention_decode has of a scheme: what is free of Q and K. */
 #define DECODE_TERMS (TERM_TABLE | TERM_SLOPE | TERM_LOGARITHM | TERM_ROW_SCALE)
@@ -464,8 +469,8 @@ static bool broadcast_fits(const rhumb_context *context, const rhumb_resolved *r
     const uint32_t subgroup = VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
     const uint32_t positions = BIT(RHUMB_VIEW_POSITIONS_Q) | BIT(RHUMB_VIEW_POSITIONS_K);
     const uint32_t vectors = TERM_QUERY | TERM_KEY | TERM_SCALAR | TERM_VALUE;
-    if (context->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU || !l->device_address ||
-        l->subgroup_size != BROADCAST_LANES || (l->subgroup_operations & subgroup) != subgroup)
+    if (!is_cpu_with_addresses(context) || l->subgroup_size != BROADCAST_LANES ||
+        (l->subgroup_operations & subgroup) != subgroup)
         snprintf(why, size,
                  "wanted a CPU device with addresses, subgroups of %d, ballot and shuffle, found "
                  "others",

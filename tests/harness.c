@@ -32,10 +32,16 @@ const char *harness_device_name(harness_profile profile)
     return profiles[profile].device;
 }
 
+/* The file that a variable names; NULL: none that can be read. */
+static const char *named_file(const char *variable)
+{
+    const char *path = getenv(variable);
+    return path != NULL && path[0] != '\0' && access(path, R_OK) == 0 ? path : NULL;
+}
+
 static const char *icd_file(harness_profile profile)
 {
-    const char *path = getenv(profiles[profile].variable);
-    return path != NULL && path[0] != '\0' && access(path, R_OK) == 0 ? path : NULL;
+    return named_file(profiles[profile].variable);
 }
 
 void harness_select_drivers(void)
@@ -65,9 +71,9 @@ PFN_vkGetInstanceProcAddr harness_loader(void)
 
 const char *harness_icd(const char *driver, const char *variable)
 {
-    const char *path = getenv(variable);
+    const char *path = named_file(variable);
     const char *required = getenv("RHUMB_TEST_REQUIRE_DRIVERS");
-    if (path != NULL && path[0] != '\0' && access(path, R_OK) == 0) {
+    if (path != NULL) {
         return path;
     }
     printf("left out: no %s (%s names no readable ICD file)\n", driver, variable);

@@ -150,11 +150,6 @@ static isa_count sum_of(const isa_listing *l, uint32_t first, uint32_t last)
     return sum;
 }
 
-isa_count isa_sum(const isa_listing *l)
-{
-    return sum_of(l, 0, l->count - 1);
-}
-
 static bool ends_loop(const isa_listing *l, uint32_t i)
 {
     return l->blocks[i].back <= i;

@@ -201,8 +201,8 @@ static uint64_t count_groups(const rhumb_bindings *bindings, const struct rhumb_
     return (invocations + ROTATE_INVOCATIONS - 1) / ROTATE_INVOCATIONS;
 }
 
-/* For n below 2^31, which rhumb_check_groups looks after; by 0, where there is no work, as by 1. (Granlund and Montgomery, Division by Invariant Integers using
- * Multiplication, 1994, section 4.) */
+/* For n below 2^31, which rhumb_check_groups looks after; by 0, where there is no work, as by 1.
+ * (Granlund and Montgomery, Division by Invariant Integers using Multiplication, 1994, section 4.) */
 static void set_divisor(struct rhumb_push *push, uint32_t which, uint32_t divisor)
 {
     uint32_t shift = 0;

@@ -115,7 +115,7 @@ void copy(uint from, uint to, uint n)
     if (table_dtype != y_dtype)
         store(to, load(from, n), n);
     else if (ALIGNED != 0u)
-        y_store_quad_aligned(to, table_quad_aligned(from));
+        y_store_raw_quad(to / 4u, table_raw_quad(from / 4u));
     else
         for (uint i = 0u; i < n; i++)
             y_store_bits(to + i, table_bits(from + i));

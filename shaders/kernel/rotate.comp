@@ -50,8 +50,8 @@ shared vec4 squares_of_lanes[ROTATE_INVOCATIONS];
 vec4 row_scales = vec4(1.0); // 1 / sqrt(mean + epsilon) of the heads of this invocation
 #endif
 
-// n / d by the host's numbers for d, n below 2^31: a GPU has no division, and a
-// compiler makes 17 instructions of each.
+// n / d by the host's numbers for d, n below 2^31: a GPU has no division, and a compiler makes 17
+// instructions of each.
 uint divided(uint n, uint by)
 {
     uint high, low;

@@ -136,7 +136,7 @@ void FN(copy)(uint b, uint first_head, uint head_count, uint l, uint to_row, Unt
             if (CHANGES || IN(dtype) != OUT(dtype))
                 FN(store)(to + channel, FN(take)(from + channel, h, i, channel, 1u), 1u);
             else if (ALIGNED != 0u)
-                OUT(store_quad_aligned)(to + channel, IN(quad_aligned)(from + channel));
+                OUT(store_raw_quad)((to + channel) / 4u, IN(raw_quad)((from + channel) / 4u));
             else
                 OUT(store_bits)(to + channel, IN(bits)(from + channel));
         }

@@ -9,10 +9,10 @@
 //   name_load4(e)            four elements, any alignment; reads no word that holds none of them
 //   name_load4_aligned(e)    four elements, e a multiple of 4
 //   name_load_quad(q)        the same by their number q = e / 4
-//   name_raw_quad(q)         the same, not converted yet but of q8_0; name_of_raw(raw) converts
+//   name_raw_quad(q)         the same as they are stored (16-bit: in .xy), of q8_0 converted already;
+//                            name_of_raw(raw) converts
 //   name_word(e)             the 32-bit element of a 4-byte view
 //   name_bits(e)             one element as it is stored
-//   name_quad_aligned(e)     four elements as they are stored, e a multiple of 4 (16-bit: in .xy)
 //   name_at(b, h, l)         index of the first element of a row
 //   name_quad_at(b, h, l)    a quarter of it, where rows start at multiples of 4. Elements before a
 //                            descriptor's start are negative, so that only a sum is divided
@@ -20,7 +20,7 @@
 // RHUMB_WRITE_VIEW(name, ID) defines:
 //   name_store4(e, v, n)     the first n (0..4) elements of v, any alignment
 //   name_store4_aligned(e, v), name_store2_aligned(e, v), name_store_quad(q, v)
-//   name_store_bits(e, bits), name_store_quad_aligned(e, quad)
+//   name_store_bits(e, bits), name_store_raw_quad(q, raw)
 //   name_at(b, h, l), name_quad_at(b, h, l), name_between_heads()
 // RHUMB_COUNT_VIEW(name, ID) defines name_add(count): an atomic sum in the view's only element.
 // A 16-bit element that shares its word with elements of others is written by two atomics that
@@ -175,12 +175,6 @@ vec4 q8_values(uint scale, uint low, uint high, uint at)
             return read1[name##_slot].d[e];                                                        \
         return (read1[name##_slot].d[e >> 1] >> ((e & 1u) * 16u)) & 0xffffu;                       \
     }                                                                                              \
-    uvec4 name##_quad_aligned(uint e)                                                              \
-    {                                                                                              \
-        if (name##_dtype == DTYPE_F32)                                                             \
-            return read4[name##_slot].d[e >> 2];                                                   \
-        return uvec4(read2[name##_slot].d[e >> 2], 0u, 0u);                                        \
-    }                                                                                              \
     uint name##_half(uint at)                                                                      \
     {                                                                                              \
         return half_of(read1[name##_slot].d[at >> 1], at);                                         \
@@ -251,12 +245,12 @@ vec4 q8_values(uint scale, uint low, uint high, uint at)
         atomicAnd(atomics[name##_slot].d[e >> 1], ~(0xffffu << shift));                            \
         atomicOr(atomics[name##_slot].d[e >> 1], bits << shift);                                   \
     }                                                                                              \
-    void name##_store_quad_aligned(uint e, uvec4 quad)                                             \
+    void name##_store_raw_quad(uint q, uvec4 raw)                                                  \
     {                                                                                              \
         if (name##_dtype == DTYPE_F32)                                                             \
-            write4[name##_slot].d[e >> 2] = quad;                                                  \
+            write4[name##_slot].d[q] = raw;                                                        \
         else                                                                                       \
-            write2[name##_slot].d[e >> 2] = quad.xy;                                               \
+            write2[name##_slot].d[q] = raw.xy;                                                     \
     }                                                                                              \
     void name##_store_half(uint e, float f)                                                        \
     {                                                                                              \
