@@ -50,6 +50,7 @@ RHUMB_ADDRESS_VIEW(column_table, VIEW_COLUMN_TABLE)
 #endif
 
 const bool GRID = (ENCODING & ENCODE_GRID) != 0u;
+const bool SINUSOID = (ENCODING & ENCODE_SINUSOID) != 0u;
 const bool IMAGE = (ENCODING & ENCODE_IMAGE) != 0u;
 const uint CHANNELS = IMAGE ? 2u : ENCODE_CHANNELS; // of a part without angles
 const uint ANGLES = IMAGE ? 1u : ENCODE_ANGLES;     // of a part with them
@@ -184,34 +185,45 @@ vec4 load_x(uint e, uint n)
     return v;
 }
 
-// Two runs of PE: n channels of a row from `channel` on, or n pixels of one channel.
+// Two runs of a part: channels of a row from `channel` on, or a channel of a unit's pixels.
 struct Runs {
     uint channel[2];
-    uint n[2];
-    vec4 pe[2];
+    uint n[2]; // channels
 };
 
-// One place for all that is written: what is inlined often compiles slowly.
-void put(Unit u, Runs runs)
+struct Values {
+    vec4 of[2]; // of the runs
+};
+
+// Channels of a row, or pixels of a channel, that a run has.
+uint elements_of(Unit u, uint n)
 {
-    for (uint i = 0u; i < 2u * (u.end_b - u.first_b); i++) {
-        bool second = (i & 1u) != 0u;
-        uint b = u.first_b + (i >> 1);
-        uint channel = second ? runs.channel[1] : runs.channel[0];
-        uint n = second ? runs.n[1] : runs.n[0];
-        uint h = IMAGE ? channel : 0u;
-        uint l = IMAGE ? u.y : u.l;
-        uint d = IMAGE ? u.x : channel;
-        vec4 sum = u.encoded ? constants.pe_scale * (second ? runs.pe[1] : runs.pe[0]) : vec4(0.0);
-        if (n > 0u) {
-            if (has_view(VIEW_X))
-                sum = fma(vec4(constants.x_scale), load_x(x_at(b, h, l) + d, n), sum);
-            if (ALIGNED != 0u)
-                STORE4(y)(y_at(b, h, l) + d, sum);
-            else
-                y_store4(y_at(b, h, l) + d, sum, n);
-        }
-    }
+    return IMAGE ? n * u.pixels : n;
+}
+
+void put_run(Unit u, uint b, uint channel, uint n, vec4 pe)
+{
+    uint h = IMAGE ? channel : 0u;
+    uint l = IMAGE ? u.y : u.l;
+    uint d = IMAGE ? u.x : channel;
+    if (n == 0u)
+        return;
+    if (has_view(VIEW_X))
+        pe = fma(vec4(constants.x_scale), load_x(x_at(b, h, l) + d, n), pe);
+    if (ALIGNED != 0u)
+        STORE4(y)(y_at(b, h, l) + d, pe);
+    else
+        y_store4(y_at(b, h, l) + d, pe, n);
+}
+
+void put(Unit u, Runs runs, Values pe)
+{
+    uint b = u.first_b;
+    do { // A loop with a test before it costs a software device a mask of lanes.
+        put_run(u, b, runs.channel[0], elements_of(u, runs.n[0]), pe.of[0]);
+        put_run(u, b, runs.channel[1], elements_of(u, runs.n[1]), pe.of[1]);
+        b++;
+    } while (b < u.end_b);
 }
 
 // ---- sinusoids
@@ -250,28 +262,20 @@ uint cut(uint channel, uint n)
     return min(n, max(constants.encoded_channels, channel) - channel);
 }
 
-Runs runs_of_angles(Unit u, uint axis, uint first, vec4 s, vec4 c)
+Runs runs_of_angles(uint axis, uint first)
 {
     uint n = min(ANGLES, constants.angles - first);
     uint step = constants.channel_step;
     uint sine = (axis == 0u ? constants.sine_first : constants.sine_second) + step * first;
     uint cosine = (axis == 0u ? constants.cosine_first : constants.cosine_second) + step * first;
-    Runs runs = Runs(uint[2](sine, cosine), uint[2](cut(sine, n), cut(cosine, n)), vec4[2](s, c));
-    if (IMAGE) {
-        runs.n[0] *= u.pixels;
-        runs.n[1] *= u.pixels;
-    } else if (step == 2u) {
-        runs.channel[1] = sine + 4u;
-        runs.n[0] = cut(sine, min(2u * n, 4u));
-        runs.n[1] = cut(sine + 4u, 2u * max(n, 2u) - 4u);
-        runs.pe[0] = vec4(s.x, c.x, s.y, c.y);
-        runs.pe[1] = vec4(s.z, c.z, s.w, c.w);
-    }
-    return runs;
+    if (!IMAGE && step == 2u)
+        return Runs(uint[2](sine, sine + 4u), uint[2](cut(sine, min(2u * n, 4u)),
+                                                      cut(sine + 4u, 2u * max(n, 2u) - 4u)));
+    return Runs(uint[2](sine, cosine), uint[2](cut(sine, n), cut(cosine, n)));
 }
 
-// Sines and cosines of four angles from `first` on at one coordinate, or of one at four.
-Runs angles_at(Unit u, uint axis, uint first, Turns turns, uvec3 at[4])
+// Sines and cosines of a part's angles at one coordinate, or of one at four.
+Values sinusoids_at(Turns turns, uvec3 at[4])
 {
     vec4 s, c;
     // No unroll attribute here: SwiftShader would not finish compiling what follows from it.
@@ -280,7 +284,10 @@ Runs angles_at(Unit u, uint axis, uint first, Turns turns, uvec3 at[4])
         c[i] = cs.x;
         s[i] = cs.y;
     }
-    return runs_of_angles(u, axis, first, s, c);
+    bool in_turn = !IMAGE && constants.channel_step == 2u;
+    vec4 low = vec4(s.x, c.x, s.y, c.y);
+    vec4 high = vec4(s.z, c.z, s.w, c.w);
+    return Values(vec4[2](mix(s, low, bvec4(in_turn)), mix(c, high, bvec4(in_turn))));
 }
 
 // ---- tables
@@ -329,34 +336,28 @@ vec4 table_values(Unit u, uint channel, uint n)
     return v;
 }
 
-// ---- parts
-
-Runs channels_from(Unit u, uint first)
+Values table_values_of(Unit u, Runs runs)
 {
-    Runs runs;
+    Values pe = Values(vec4[2](vec4(0.0), vec4(0.0)));
     for (uint i = 0u; i < 2u; i++) {
-        uint channel = first + i * (CHANNELS / 2u);
-        uint left = max(constants.head_dim, channel) - channel;
-        uint n = IMAGE ? min(left, 1u) * u.pixels : min(left, 4u);
-        vec4 pe = vec4(0.0);
-        if ((ENCODING & ENCODE_TABLE) != 0u && u.encoded && n > 0u)
-            pe = table_values(u, channel, n);
+        uint n = elements_of(u, runs.n[i]);
+        if (u.encoded && n > 0u)
+            pe.of[i] = table_values(u, runs.channel[i], n);
         if ((ENCODING & ENCODE_NORMALIZE) != 0u)
-            pe *= u.factor;
-        runs.channel[i] = channel;
-        runs.n[i] = n;
-        runs.pe[i] = pe;
+            pe.of[i] *= u.factor;
     }
-    return runs;
+    return pe;
 }
 
-Runs offset_of(Unit u)
+Values offset_of(Unit u)
 {
     int dy = int(u.y) - int(constants.grid_height / 2u);
     int dx = int(u.x) - int(constants.grid_width / 2u);
     vec4 c = vec4(offset_coordinate(0u, dy), offset_coordinate(1u, dx), 0.0, 0.0);
-    return Runs(uint[2](0u, 0u), uint[2](2u, 0u), vec4[2](c, c));
+    return Values(vec4[2](c, c));
 }
+
+// ---- parts
 
 // A part of a row or of pixels: angles of an axis, or channels without.
 struct Part {
@@ -367,7 +368,6 @@ struct Part {
 
 Part part_of(uint part)
 {
-    const bool SINUSOID = (ENCODING & ENCODE_SINUSOID) != 0u;
     uint of_angles = constants.axis_parts * ((ENCODING & ENCODE_TWO_AXES) != 0u ? 2u : 1u);
     uint run = constants.axis_run * ANGLES;
     Part p;
@@ -382,22 +382,58 @@ Part part_of(uint part)
     return p;
 }
 
-// `turns`: of the part's first angles.
-void encode_part(Unit u, Part p, Turns turns)
+// What a part's rows share, from an angle or channel of it on.
+struct Shared {
+    Runs runs;
+    Turns turns;
+};
+
+Shared shared_of(Part p, uint first)
+{
+    Shared s;
+    if (SINUSOID)
+        s.turns = turns_from(first);
+    if (p.has_angles) {
+        s.runs = runs_of_angles(p.axis, first);
+        return s;
+    }
+    for (uint i = 0u; i < 2u; i++) {
+        uint channel = first + i * (CHANNELS / 2u);
+        s.runs.channel[i] = channel;
+        s.runs.n[i] = min(max(constants.head_dim, channel) - channel, IMAGE ? 1u : 4u);
+    }
+    return s;
+}
+
+Values values_of(Unit u, Shared with, uvec3 at[4])
+{
+    if (SINUSOID)
+        return sinusoids_at(with.turns, at);
+    if ((ENCODING & ENCODE_OFFSETS) != 0u)
+        return offset_of(u);
+    return table_values_of(u, with.runs);
+}
+
+// `with`: of the part's first angles or channels.
+void encode_part(Unit u, Part p, Shared with)
 {
     uvec3 at[4];
-    if (p.has_angles) {
+    if (SINUSOID) {
         bool by_columns = (p.axis == 0u) == flag(ENCODE_FLAG_COLUMN_FIRST);
         for (uint i = 0u; i < (IMAGE ? 4u : 1u); i++)
             at[i] = coordinate_at(u, by_columns, i);
     }
-    for (uint i = p.first; i < p.end; i += ANGLES) {
+    bool encoded = u.encoded && (!SINUSOID || p.has_angles);
+    uint i = p.first;
+    do {
         if (i > p.first)
-            turns = turns_from(i);
-        put(u, p.has_angles                          ? angles_at(u, p.axis, i, turns, at)
-               : (ENCODING & ENCODE_OFFSETS) != 0u ? offset_of(u)
-                                                   : channels_from(u, i));
-    }
+            with = shared_of(p, i);
+        Values pe = values_of(u, with, at);
+        for (uint run = 0u; run < 2u; run++)
+            pe.of[run] = encoded ? constants.pe_scale * pe.of[run] : vec4(0.0);
+        put(u, with.runs, pe);
+        i += ANGLES;
+    } while (has_view(VIEW_VALID) && i < p.end); // Without, a part is one run of angles.
 }
 
 // The first unit, the batch group and the part of an invocation; those of a work group for rows that
@@ -443,17 +479,17 @@ void main()
     uint unit, batch_group, part;
     place(unit, batch_group, part);
     Part p = part_of(part);
-    Turns turns;
-    if (p.has_angles)
-        turns = turns_from(p.first);
+    Shared with = shared_of(p, p.first);
     [[dont_unroll]] for (uint i = 0u; i < ROWS; i++) {
         Unit u = unit_of(unit + i, batch_group, part == 0u);
-        uint end = part + 1u;
         if ((ENCODING & ENCODE_NORMALIZE) != 0u) {
             u.factor = row_factor(u);
-            end = constants.parts;
+            for (uint n = part; n < constants.parts && u.inside; n += ENCODE_INVOCATIONS) {
+                Part other = part_of(n);
+                encode_part(u, other, shared_of(other, other.first));
+            }
+        } else if (u.inside) {
+            encode_part(u, p, with);
         }
-        for (uint n = part; n < end && u.inside; n += ENCODE_INVOCATIONS)
-            encode_part(u, n == part ? p : part_of(n), turns);
     }
 }
