@@ -1,7 +1,6 @@
 #include "interpose.h"
-#include "interpose_objects.h"
+#include "interpose_late.h"
 #include "interpose_state.h"
-#include "rhumb_shared.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -44,8 +43,6 @@ static struct {
     PFN_vkGetInstanceProcAddr get;
     interpose_mode mode;
     bool loaded;
-    bool skip_compilation;
-    bool compile_late;
 #define DECLARE(f) PFN_vk##f f;
     FUNCTIONS(DECLARE)
     OPTIONAL_FUNCTIONS(DECLARE)
@@ -66,23 +63,7 @@ static struct {
     uint32_t violations;
     char violation[MAX_VIOLATIONS][192];
     spirv_facts newest; /* pipeline */
-    uint64_t skipped;   /* pipelines that the driver has not seen, for their handles */
-    uint64_t *values;   /* what pipelines that the driver has seen are made of, see value_of */
-    size_t value_count;
-    bool new_pipeline;  /* of those skipped; as is the next */
-    bool new_value;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* FNV-1a. */
-static uint64_t hash(const void *data, size_t size)
-{
-    const unsigned char *bytes = data;
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < size; i++) {
-        h = (h ^ bytes[i]) * 0x100000001b3u;
-    }
-    return h;
-}
 
 /* Handles are pointers or integers, by platform. */
 #define HANDLE(h) ((uint64_t)(h))
@@ -336,7 +317,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_MapMemory(VkDevice device, VkDeviceMe
 
 /* ---- shaders, layouts, pipelines ---- */
 
-static void *duplicate(const void *data, size_t bytes)
+void *interpose_duplicate(const void *data, size_t bytes)
 {
     void *copy = malloc(bytes + 1);
     if (copy == NULL) {
@@ -360,7 +341,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateShaderModule(
     result = real.CreateShaderModule(device, info, allocator, module);
     if (result == VK_SUCCESS) {
         object_entry entry = {.type = INTERPOSE_SHADER_MODULE, .handle = HANDLE(*module)};
-        entry.payload = duplicate(info->pCode, info->codeSize);
+        entry.payload = interpose_duplicate(info->pCode, info->codeSize);
         entry.payload_count = info->codeSize / 4;
         objects_add(&entry);
     }
@@ -382,7 +363,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateDescriptorSetLayout(
     result = real.CreateDescriptorSetLayout(device, info, allocator, layout);
     if (result == VK_SUCCESS) {
         object_entry entry = {.type = INTERPOSE_SET_LAYOUT, .handle = HANDLE(*layout)};
-        entry.payload = duplicate(info->pBindings, info->bindingCount * sizeof *info->pBindings);
+        entry.payload = interpose_duplicate(info->pBindings, info->bindingCount * sizeof *info->pBindings);
         entry.payload_count = info->bindingCount;
         for (uint32_t i = 0; i < info->bindingCount; i++) {
             const VkDescriptorSetLayoutBinding *binding = &info->pBindings[i];
@@ -434,55 +415,6 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreatePipelineLayout(
     return result;
 }
 
-/* One value of one specialisation constant of one kernel; a mask of views is a constant a bit. */
-static uint64_t value_of(uint64_t code, uint32_t id, uint32_t bit, uint32_t value)
-{
-    uint64_t parts[4] = {code, id, bit, value};
-    return hash(parts, sizeof parts);
-}
-
-/* With the lock held. */
-static void take_value(uint64_t value)
-{
-    for (size_t i = 0; i < watch.value_count; i++) {
-        if (watch.values[i] == value) {
-            return;
-        }
-    }
-    if (real.skip_compilation) {
-        watch.new_value = true;
-        return;
-    }
-    uint64_t *grown = realloc(watch.values, (watch.value_count + 1) * sizeof *grown);
-    if (grown != NULL) { /* else the value stays new */
-        watch.values = grown;
-        watch.values[watch.value_count++] = value;
-    }
-}
-
-/* What the kernel is specialised to, where it lies in descriptors left out. */
-static void take_values(const VkComputePipelineCreateInfo *info, const object_entry *module)
-{
-    const VkSpecializationInfo *special = info->stage.pSpecializationInfo;
-    uint64_t code = hash(module->payload, module->payload_count * 4);
-    pthread_mutex_lock(&watch.lock);
-    watch.new_pipeline |= real.skip_compilation;
-    take_value(code);
-    for (uint32_t i = 0; special != NULL && i < special->mapEntryCount; i++) {
-        const VkSpecializationMapEntry *entry = &special->pMapEntries[i];
-        uint32_t id = entry->constantID, value;
-        memcpy(&value, (const char *)special->pData + entry->offset, sizeof value);
-        if (id == SPEC_VIEWS) {
-            for (uint32_t bit = 0; bit < 32; bit++) {
-                take_value(value_of(code, id, bit, value >> bit & 1));
-            }
-        } else if (id != SPEC_SLOT_COUNT && (id < SPEC_SLOT || id >= SPEC_DTYPE)) {
-            take_value(value_of(code, id, 0, value));
-        }
-    }
-    pthread_mutex_unlock(&watch.lock);
-}
-
 static void check_pipeline(const VkComputePipelineCreateInfo *info)
 {
     object_entry module = {0};
@@ -498,7 +430,7 @@ static void check_pipeline(const VkComputePipelineCreateInfo *info)
         pthread_mutex_lock(&watch.lock);
         watch.newest = facts;
         pthread_mutex_unlock(&watch.lock);
-        take_values(info, &module);
+        late_look_at(info, &module);
     } else {
         interpose_note("pipeline of a pipeline layout that is not alive");
     }
@@ -506,105 +438,10 @@ static void check_pipeline(const VkComputePipelineCreateInfo *info)
     free(layout.payload);
 }
 
-/* A handle that the driver has not made. */
-static bool is_skipped(uint64_t pipeline)
+static late_driver driver(void)
 {
-    return pipeline > GARBAGE_HANDLE && pipeline <= GARBAGE_HANDLE + watch.skipped;
-}
-
-/* ---- Pipelines that wait for being bound, see interpose_compile_late */
-typedef struct late_pipeline {
-    struct late_pipeline *next;
-    uint64_t handle; /* the caller's */
-    VkPipeline made; /* the driver's, once there is one */
-    VkDevice device;
-    VkPipelineCache cache;
-    VkComputePipelineCreateInfo info;
-    VkSpecializationInfo special;
-    VkShaderModuleCreateInfo module;
-} late_pipeline;
-
-static late_pipeline *late_pipelines; /* under watch.lock */
-
-static void keep_for_later(VkDevice device, VkPipelineCache cache,
-                           const VkComputePipelineCreateInfo *info, uint64_t handle)
-{
-    late_pipeline *p = calloc(1, sizeof *p);
-    object_entry module = {0};
-    if (p == NULL || !objects_find(INTERPOSE_SHADER_MODULE, HANDLE(info->stage.module), &module)) {
-        interpose_note("pipeline that cannot be kept for later");
-        free(p);
-        return;
-    }
-    p->handle = handle;
-    p->device = device;
-    p->cache = cache;
-    p->module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-    p->module.codeSize = module.payload_count * 4;
-    p->module.pCode = module.payload;
-    p->info = *info;
-    p->info.stage.pName = "main";
-    if (info->stage.pSpecializationInfo != NULL) {
-        p->special = *info->stage.pSpecializationInfo;
-        p->special.pMapEntries = duplicate(
-            p->special.pMapEntries, p->special.mapEntryCount * sizeof *p->special.pMapEntries);
-        p->special.pData = duplicate(p->special.pData, p->special.dataSize);
-        p->info.stage.pSpecializationInfo = &p->special;
-    }
-    pthread_mutex_lock(&watch.lock);
-    p->next = late_pipelines;
-    late_pipelines = p;
-    pthread_mutex_unlock(&watch.lock);
-}
-
-static late_pipeline *find_late(uint64_t handle)
-{
-    late_pipeline *p;
-    pthread_mutex_lock(&watch.lock);
-    for (p = late_pipelines; p != NULL && p->handle != handle; p = p->next) {
-    }
-    pthread_mutex_unlock(&watch.lock);
-    return p;
-}
-
-static VkPipeline compile_now(late_pipeline *p)
-{
-    VkResult result = VK_SUCCESS;
-    if (p->made == VK_NULL_HANDLE) {
-        result = real.CreateShaderModule(p->device, &p->module, NULL, &p->info.stage.module);
-        if (result == VK_SUCCESS) {
-            result = real.CreateComputePipelines(p->device, p->cache, 1, &p->info, NULL, &p->made);
-            real.DestroyShaderModule(p->device, p->info.stage.module, NULL);
-        }
-    }
-    if (result != VK_SUCCESS) {
-        interpose_note("pipeline that the driver refuses when it is bound: %d", (int)result);
-    }
-    return p->made;
-}
-
-static void forget_late(uint64_t handle)
-{
-    late_pipeline *p = NULL;
-    pthread_mutex_lock(&watch.lock);
-    for (late_pipeline **link = &late_pipelines; *link != NULL; link = &(*link)->next) {
-        if ((*link)->handle == handle) {
-            p = *link;
-            *link = p->next;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&watch.lock);
-    if (p == NULL) {
-        return;
-    }
-    if (p->made != VK_NULL_HANDLE) {
-        real.DestroyPipeline(p->device, p->made, NULL);
-    }
-    free((void *)(uintptr_t)p->module.pCode);
-    free((void *)(uintptr_t)p->special.pMapEntries);
-    free((void *)(uintptr_t)p->special.pData);
-    free(p);
+    return (late_driver){real.CreateShaderModule, real.DestroyShaderModule,
+                         real.CreateComputePipelines, real.DestroyPipeline};
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateComputePipelines(
@@ -622,14 +459,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateComputePipelines(
     for (uint32_t i = 0; i < count; i++) {
         check_pipeline(&infos[i]);
     }
-    if (real.skip_compilation || real.compile_late) {
-        pthread_mutex_lock(&watch.lock);
+    if (late_wanted()) {
         for (uint32_t i = 0; i < count; i++) {
-            pipelines[i] = (VkPipeline)(GARBAGE_HANDLE + ++watch.skipped);
-        }
-        pthread_mutex_unlock(&watch.lock);
-        for (uint32_t i = 0; i < count && !real.skip_compilation; i++) {
-            keep_for_later(device, cache, &infos[i], HANDLE(pipelines[i]));
+            pipelines[i] = late_create(device, cache, &infos[i]);
         }
         result = VK_SUCCESS;
     } else {
@@ -643,12 +475,11 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrap_CreateComputePipelines(
     return result;
 }
 
-
 static VKAPI_ATTR VkResult VKAPI_CALL wrap_SetDebugUtilsObjectNameEXT(
     VkDevice device, const VkDebugUtilsObjectNameInfoEXT *info)
 {
     atomic_fetch_add(&counts.calls, 1);
-    if (info->objectType == VK_OBJECT_TYPE_PIPELINE && is_skipped(info->objectHandle)) {
+    if (info->objectType == VK_OBJECT_TYPE_PIPELINE && late_has(info->objectHandle)) {
         return VK_SUCCESS;
     }
     return real.SetDebugUtilsObjectNameEXT(device, info);
@@ -660,8 +491,9 @@ static VKAPI_ATTR void VKAPI_CALL wrap_DestroyPipeline(VkDevice device, VkPipeli
     if (!dies(INTERPOSE_PIPELINE, HANDLE(pipeline))) {
         return;
     }
-    if (is_skipped(HANDLE(pipeline))) {
-        forget_late(HANDLE(pipeline));
+    if (late_has(HANDLE(pipeline))) {
+        const late_driver d = driver();
+        late_destroy(HANDLE(pipeline), &d);
     } else {
         real.DestroyPipeline(device, pipeline, allocator);
     }
@@ -882,9 +714,9 @@ static VKAPI_ATTR void VKAPI_CALL wrap_CmdBindPipeline(VkCommandBuffer commands,
                                                        VkPipelineBindPoint point,
                                                        VkPipeline pipeline)
 {
-    late_pipeline *late = is_skipped(HANDLE(pipeline)) ? find_late(HANDLE(pipeline)) : NULL;
+    const late_driver d = driver();
     command(&counts.pipeline_binds);
-    real.CmdBindPipeline(commands, point, late != NULL ? compile_now(late) : pipeline);
+    real.CmdBindPipeline(commands, point, late_bind(pipeline, &d));
 }
 
 static VKAPI_ATTR void VKAPI_CALL wrap_CmdBindDescriptorSets(VkCommandBuffer commands,
@@ -1050,9 +882,7 @@ void interpose_start(PFN_vkGetInstanceProcAddr get, interpose_mode mode)
     watch.nth = 0;
     watch.seen = 0;
     watch.violations = 0;
-    free(watch.values);
-    watch.values = NULL;
-    watch.value_count = 0;
+    late_start();
 }
 
 interpose_counts interpose_read(void)
@@ -1117,25 +947,6 @@ uint32_t interpose_fail_calls(void)
     seen = watch.seen;
     pthread_mutex_unlock(&watch.lock);
     return seen;
-}
-
-void interpose_skip_compilation(bool on)
-{
-    real.skip_compilation = on;
-    if (on) {
-        watch.new_pipeline = false;
-        watch.new_value = false;
-    }
-}
-
-void interpose_compile_late(bool on)
-{
-    real.compile_late = on;
-}
-
-bool interpose_skipped_only_repeats(void)
-{
-    return watch.new_pipeline && !watch.new_value;
 }
 
 spirv_facts interpose_newest_pipeline(void)

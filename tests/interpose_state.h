@@ -1,4 +1,5 @@
-/* Shared by interpose.c (entry points) and interpose_floor.c (what the floor allows). */
+/* Shared by interpose.c (entry points), interpose_floor.c (what the floor allows) and
+ * interpose_late.c. */
 #ifndef RHUMB_TESTS_INTERPOSE_STATE_H
 #define RHUMB_TESTS_INTERPOSE_STATE_H
 
@@ -7,6 +8,8 @@
 /* Notes a violation; printf-like. */
 void interpose_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool interpose_is_floor(void);
+/* A copy for free(); aborts without memory. */
+void *interpose_duplicate(const void *data, size_t bytes);
 
 /* What a query reports on the floor. */
 void interpose_floor_properties(VkPhysicalDeviceProperties *properties);
