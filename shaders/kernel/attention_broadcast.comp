@@ -103,6 +103,8 @@ uint row_of_lane(uint r)
     return min(first_row + LANES * r + lane, last_row);
 }
 
+void add_products(int block, bool of_table);
+
 #include "lib/broadcast_tables.glsl"
 #include "lib/broadcast_bias.glsl"
 
@@ -253,21 +255,31 @@ void load_key(uint k_row, bool real)
     }
 }
 
-// s += q . k for the block; four keys at a time: with ROWS rows their sums fill the registers of
-// the processor.
-void add_products()
+// s += products of k_quads, a lane's key of the block or row of A, with the rows; and slopes for keys.
+// Four lanes at a time: with ROWS rows their sums fill the registers of the processor. A loop, since
+// the kernel's code comes from the processor's second cache, and the second half's from the first.
+void add_products(int block, bool of_table)
 {
-    [[unroll]] for (uint d = 0u; d < HEAD_DIM; d++) {
-        vec4 y = spread_low(k_quads[d / 4u][d % 4u]);
-        [[unroll]] for (uint r = 0u; r < ROWS; r++)
-            [[unroll]] for (uint j = 0u; j < 4u; j++)
-                s[r * LANES + j] = fma(q[d * ROWS + r], y[j], s[r * LANES + j]);
-    }
-    [[unroll]] for (uint d = 0u; d < HEAD_DIM; d++) {
-        vec4 y = spread_high(k_quads[d / 4u][d % 4u]);
-        [[unroll]] for (uint r = 0u; r < ROWS; r++)
-            [[unroll]] for (uint j = 0u; j < 4u; j++)
-                s[r * LANES + 4u + j] = fma(q[d * ROWS + r], y[j], s[r * LANES + 4u + j]);
+    [[dont_unroll]] for (uint first = 0u; first < LANES; first += 4u) {
+        float sum[ROWS * 4u];
+        [[unroll]] for (uint i = 0u; i < ROWS * 4u; i++)
+            sum[i] = s[i / 4u * LANES + i % 4u];
+        [[unroll]] for (uint d = 0u; d < HEAD_DIM; d++) {
+            float x = k_quads[d / 4u][d % 4u];
+            vec4 y = vec4(subgroupShuffle(x, first), subgroupShuffle(x, first + 1u),
+                          subgroupShuffle(x, first + 2u), subgroupShuffle(x, first + 3u));
+            [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                [[unroll]] for (uint j = 0u; j < 4u; j++)
+                    sum[r * 4u + j] = fma(q_element(d * ROWS + r, of_table), y[j], sum[r * 4u + j]);
+        }
+        if (has_term(TERM_SLOPE) && !of_table)
+            add_common_slopes(block + int(first), common_slope(block), sum);
+        // After both halves all are in place again.
+        [[unroll]] for (uint i = 0u; i < ROWS * 4u; i++) {
+            uint at = i / 4u * LANES + i % 4u;
+            s[at] = s[at + 4u];
+            s[at + 4u] = sum[i];
+        }
     }
 }
 
@@ -394,7 +406,7 @@ void add_block(int block, KeyRange range, uint kv_head, Reach row_reach[ROWS], b
     bool real = place.y != NO_PIXEL;
     uint l = real ? place.y : 0u;
     load_key(k_at(place.x, kv_head, l), real);
-    add_products();
+    add_products(block, false);
     if (has_term(TERM_KEY)) {
         if (near) {
             add_key_terms(block);
@@ -498,12 +510,14 @@ void main()
         bool inside = !has_vector_tables() || (block >= first && block < range.end);
         bool near = block >= near_first && block < near_end;
         bool is_past = block < near_first;
-        [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
-            s[i] = !has_term(TERM_QUERY | TERM_SCALAR) ? 0.0
-                   : is_past ? far_past[i / LANES] : far_future[i / LANES];
         if (has_term(TERM_QUERY | TERM_SCALAR) && block >= near_first - int(ROWS) * LANES &&
             block < near_end)
-            stream_query_terms(block, near);
+            stream_query_terms(block);
+        [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++) {
+            float streamed_pair = s[i];
+            float far = is_past ? far_past[i / LANES] : far_future[i / LANES];
+            s[i] = !has_term(TERM_QUERY | TERM_SCALAR) ? 0.0 : near ? streamed_pair : far;
+        }
         if (inside)
             add_block(block, range, kv_head, row_reach, near, is_past);
         if (has_term(TERM_VALUE) && block >= near_first && block <= last_near + int(ROWS) * LANES)

@@ -55,8 +55,9 @@ void add_diagonal_bias(int block)
     }
 }
 
-// What a slope multiplies is x[j] - r `down`: without branches, which would move all logits.
+// What a slope multiplies is a key's number, less r `down` for row r of the lane.
 vec2 slope_factors; // of numbers up to 0, and above
+int slope_origin;   // the key with the number 0
 float slope_down;   // from one of the lane's rows to the next
 
 void start_slopes()
@@ -64,24 +65,53 @@ void start_slopes()
     bool from_query = slope_reference() == SLOPE_FROM_QUERY;
     vec2 slope = slopes_of(head);
     slope_factors = bias_factor() * vec2(slope.x, from_query ? -slope.y : slope.x);
+    slope_origin = slope_reference() == SLOPE_FROM_LAST_KEY ? len.k - 1 : 0;
+    if (from_query)
+        slope_origin = base + int(lane);
     slope_down = from_query ? float(LANES) : 0.0;
 }
 
-// A slope's number for a key and the lane's first row.
 float slope_number(int key)
 {
-    switch (slope_reference()) {
-    case SLOPE_FROM_FIRST_KEY: return float(key);
-    case SLOPE_FROM_LAST_KEY: return float(key - (len.k - 1));
-    case SLOPE_BY_POSITION: return float(key < len.k ? position_k(b, uint(key)) : key);
-    }
-    return float(key - base - int(lane));
+    return float(key - slope_origin);
 }
 
+// Whether the pairs of a block have no common factor: it has keys up to some row and ahead of another,
+// or positions of a view are their numbers.
+bool slopes_vary(int block)
+{
+    return slope_reference() == SLOPE_BY_POSITION ||
+           (slope_down != 0.0 && block - base > 1 - LANES && block - base < LANES * ROWS);
+}
+
+// The common factor; 0 for nothing in common, or if a cap comes first.
+float common_slope(int block)
+{
+    if (slopes_vary(block) || (push.softcap != 0.0 && bias_after_cap()))
+        return 0.0;
+    return slope_down != 0.0 && block - base >= LANES * ROWS ? slope_factors.y : slope_factors.x;
+}
+
+// For four keys, [row][key], while their sums are in registers.
+void add_common_slopes(int first, float factor, inout float sum[ROWS * 4u])
+{
+    [[unroll]] for (uint j = 0u; j < 4u; j++) {
+        float number = factor * slope_number(first + int(j));
+        [[unroll]] for (uint r = 0u; r < ROWS; r++)
+            sum[r * 4u + j] += number - float(r) * (factor * slope_down);
+    }
+}
+
+// What common_slope leaves.
 void add_slopes(int block)
 {
+    if (common_slope(block) != 0.0)
+        return;
     [[unroll]] for (uint j = 0u; j < LANES; j++) {
-        float number = slope_number(block + int(j));
+        int key = block + int(j);
+        float number = slope_reference() != SLOPE_BY_POSITION ? slope_number(key)
+                       : key < len.k ? float(position_k(b, uint(key)))
+                                     : 0.0;
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
             float x = number - float(r) * slope_down;
             s[r * LANES + j] = fma(x > 0.0 ? slope_factors.y : slope_factors.x, x, s[r * LANES + j]);

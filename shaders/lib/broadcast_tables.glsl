@@ -28,6 +28,13 @@ vec4 spread_high(float x)
     ADD_LANE(x, w, 0u) ADD_LANE(x, w, 1u) ADD_LANE(x, w, 2u) ADD_LANE(x, w, 3u)                    \
     ADD_LANE(x, w, 4u) ADD_LANE(x, w, 5u) ADD_LANE(x, w, 6u) ADD_LANE(x, w, 7u)
 
+// Element i of q, or of (q + w).
+float q_element(uint i, bool of_table)
+{
+    return of_table && (has_term(TERM_CONTENT_BIAS) || has_term(TERM_POSITION_BIAS)) ? q_rho[i]
+                                                                                     : q[i];
+}
+
 // A function's table row, or the first one where there is none: then it counts as zeros.
 uint known_row(int row)
 {
@@ -97,15 +104,9 @@ void unskew(float pairs[LANES], out float before[LANES], out float chunk[LANES])
 // chunk block - LANES r, and each chunk is loaded once, for all rows.
 #define STREAMED(r) ((r) * ((r) + 1u) / 2u)
 float streamed[STREAMED(ROWS) * LANES];
-vec4 table_quads[HEAD_DIM / 4u]; // of this lane's diagonal
 
-float q_of_table(uint i)
-{
-    return has_term(TERM_CONTENT_BIAS) || has_term(TERM_POSITION_BIAS) ? q_rho[i] : q[i];
-}
-
-// Products of the diagonals of a chunk with the rows of this lane, [row][diagonal].
-void query_chunk(int block, out float products[ROWS * LANES])
+// s: products of the diagonals of a chunk with the rows of this lane, [row][diagonal].
+void query_chunk(int block)
 {
     int row = table_row(diagonal(block, 0u));
     float start = 0.0;
@@ -114,33 +115,20 @@ void query_chunk(int block, out float products[ROWS * LANES])
     vec4 low = spread_low(start);
     vec4 high = spread_high(start);
     [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
-        products[i] = i % LANES < 4u ? low[i % LANES] : high[i % LANES - 4u];
+        s[i] = i % LANES < 4u ? low[i % LANES] : high[i % LANES - 4u];
     if (!has_term(TERM_QUERY))
         return;
     uint at = query_table_at(0u, head, known_row(row));
     [[unroll]] for (uint d = 0u; d < HEAD_DIM / 4u; d++)
-        table_quads[d] = query_table_far4(at + 4u * d);
-    [[unroll]] for (uint d = 0u; d < HEAD_DIM; d++) {
-        vec4 y = spread_low(table_quads[d / 4u][d % 4u]);
-        [[unroll]] for (uint r = 0u; r < ROWS; r++)
-            [[unroll]] for (uint e = 0u; e < 4u; e++)
-                products[r * LANES + e] = fma(q_of_table(d * ROWS + r), y[e],
-                                              products[r * LANES + e]);
-    }
-    [[unroll]] for (uint d = 0u; d < HEAD_DIM; d++) {
-        vec4 y = spread_high(table_quads[d / 4u][d % 4u]);
-        [[unroll]] for (uint r = 0u; r < ROWS; r++)
-            [[unroll]] for (uint e = 0u; e < 4u; e++)
-                products[r * LANES + 4u + e] = fma(q_of_table(d * ROWS + r), y[e],
-                                                   products[r * LANES + 4u + e]);
-    }
+        k_quads[d] = query_table_far4(at + 4u * d);
+    add_products(block, true);
     // Where there is no row the sums are another row's.
     low = spread_low(row == NO_ROW ? 0.0 : 1.0);
     high = spread_high(row == NO_ROW ? 0.0 : 1.0);
     [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++) {
         float there = i % LANES < 4u ? low[i % LANES] : high[i % LANES - 4u];
-        float x = products[i];
-        products[i] = there != 0.0 ? x : 0.0;
+        float x = s[i];
+        s[i] = there != 0.0 ? x : 0.0;
     }
 }
 
@@ -159,12 +147,14 @@ void push_chunk(float products[ROWS * LANES])
     }
 }
 
-// The chunk of the block enters; where rows of the table are met one by one (`near`), the logits of the
-// block begin with the query-side terms.
-void stream_query_terms(int block, bool near)
+// The chunk of the block enters. s: what the query-side terms give the block's pairs where rows of the
+// table are met one by one.
+void stream_query_terms(int block)
 {
     float products[ROWS * LANES];
-    query_chunk(block, products);
+    query_chunk(block);
+    [[unroll]] for (uint i = 0u; i < ROWS * LANES; i++)
+        products[i] = s[i];
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         float before[LANES], chunk[LANES], pairs[LANES];
         [[unroll]] for (uint e = 0u; e < LANES; e++) {
@@ -172,10 +162,8 @@ void stream_query_terms(int block, bool near)
             before[e] = streamed[(STREAMED(r) + r) * LANES + e];
         }
         skew(before, chunk, pairs);
-        [[unroll]] for (uint j = 0u; j < LANES; j++) {
-            float x = s[r * LANES + j];
-            s[r * LANES + j] = near ? pairs[j] : x;
-        }
+        [[unroll]] for (uint j = 0u; j < LANES; j++)
+            s[r * LANES + j] = pairs[j];
     }
     push_chunk(products);
 }
@@ -196,7 +184,7 @@ void far_query_terms(int delta, out float far[ROWS])
         vec4 x = query_table_far4(at + d);
         [[unroll]] for (uint i = 0u; i < 4u; i++)
             [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                far[r] = fma(q_of_table((d + i) * ROWS + r), x[i], far[r]);
+                far[r] = fma(q_element((d + i) * ROWS + r, true), x[i], far[r]);
     }
 }
 
