@@ -141,7 +141,7 @@ static uint32_t tile_bytes(const struct tile *t, uint32_t terms)
     uint32_t step = TILE_LANES * t->keys;
     uint32_t widest = t->head_chunk > t->value_chunk ? t->head_chunk : t->value_chunk;
     uint32_t bytes = rows * t->head_chunk * 4 + step * (widest * 4 + 16) +
-                     step * (groups + 1) * 16 + band_bytes(t, terms) + 4;
+                     step * (groups + 1) * 16 + band_bytes(t, terms) + 8;
     return t->subgroup ? bytes : bytes + TILE_LANES * (groups + 1) * 16;
 }
 

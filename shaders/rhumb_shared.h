@@ -164,6 +164,10 @@
 #define GENERIC_INVOCATIONS 128
 #define GENERIC_ROWS 4
 #define GENERIC_KEYS 32
+/* Quads of channels of Q K and keys of P V in a round of their loops: fewer where P V's code is there
+   for many chunks of channels, since a GPU's cache for code has some 32 KiB. */
+#define TILE_QUADS_AT_ONCE(chunks) ((chunks) > 2u ? 2u : 4u)
+#define TILE_KEYS_AT_ONCE(chunks) ((chunks) > 2u ? 1u : (chunks) > 1u ? 2u : 4u)
 #define TILE_LANES 8
 #define BROADCAST_LANES 8  /* of a subgroup */
 #define BROADCAST_ROWS 4   /* of a lane */

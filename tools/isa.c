@@ -301,22 +301,21 @@ static double rounds_of(const isa_count *loop, const uint32_t *spec)
 {
     const double fused = loop->of[ISA_MULTIPLY_ADDS];
     const uint32_t keys = spec[SPEC_KEYS];
+    const uint32_t chunks = spec[SPEC_VALUE_DIM] / spec[SPEC_VALUE_CHUNK];
+    const uint32_t at_once = TILE_KEYS_AT_ONCE(chunks);
 
     if (caps(loop))
         return 0.0;
     if (fused == 0 && loop->of[ISA_LOADS] == 0 && loop->of[ISA_SHARED_LOADS] > 0)
-        /* looks for what is not finite in V, where keys are hidden */
-        return HAS(spec, MASK) ? TILE_LANES * keys * spec[SPEC_VALUE_CHUNK] / 4.0 /
-                                     spec[SPEC_WORKGROUP] / loop->of[ISA_SHARED_LOADS]
-                               : 0.0;
-    if (fused == TILE_ROWS * spec[SPEC_VALUE_CHUNK] / TILE_LANES &&
-        loop->of[ISA_SHARED_LOADS] < 2 * (TILE_ROWS + keys))
+        return 0.0; /* looks for what is not finite in V, where keys are hidden */
+    if (fused == at_once * TILE_ROWS * spec[SPEC_VALUE_CHUNK] / TILE_LANES &&
+        loop->of[ISA_SHARED_LOADS] < 4 * (TILE_ROWS + keys))
         /* of keys; those that select are for what is not finite */
-        return 2 * loop->of[ISA_SELECTS] >= fused ? 0.0 : TILE_LANES * keys;
-    if (fused >= TILE_ROWS * keys * 4) /* of channels, 8 at a time; first products may be no fma */
-        return spec[SPEC_HEAD_DIM] / 8.0;
-    if (fused > 0 && loop->of[ISA_SHARED_LOADS] > 0) /* w - u, a quad at a time */
-        return spec[SPEC_HEAD_DIM] / 4.0;
+        return 2 * loop->of[ISA_SELECTS] >= fused ? 0.0 : TILE_LANES * keys / at_once;
+    if (fused >= TILE_ROWS * keys * 4) /* of channels; first products may be no fma */
+        return spec[SPEC_HEAD_DIM] / (4.0 * TILE_QUADS_AT_ONCE(chunks));
+    if (fused > 0 && loop->of[ISA_SHARED_LOADS] > 0) /* w - u, four quads at a time */
+        return spec[SPEC_HEAD_DIM] / 16.0;
     return loop->of[ISA_LOADS] > 0 ? 6.0 : 1.0; /* search among the edges */
 }
 
@@ -324,8 +323,9 @@ static double rounds_of(const isa_count *loop, const uint32_t *spec)
 static void set_value_rows(const isa_listing *l, uint32_t first, uint32_t last,
                            const uint32_t *spec, times *t)
 {
-    const double keys = TILE_LANES * spec[SPEC_KEYS];
-    const double slots = keys + 24.0;
+    const uint32_t at_once = TILE_KEYS_AT_ONCE(spec[SPEC_VALUE_DIM] / spec[SPEC_VALUE_CHUNK]);
+    const double keys = (double)TILE_LANES * spec[SPEC_KEYS] / at_once;
+    const double slots = keys + 24.0 / at_once;
 
     for (uint32_t i = first; i <= last; i++)
         set_times(t, i, i, l->blocks[i].count.of[ISA_MULTIPLY_ADDS] > 0 ? keys : slots);
@@ -340,7 +340,7 @@ static bool hides(const isa_listing *l, uint32_t first, uint32_t last, const uin
         if (ends_loop(l, i))
             return false;
     return part.of[ISA_SELECTS] >= TILE_ROWS * spec[SPEC_KEYS] &&
-           part.of[ISA_MULTIPLY_ADDS] + memory_accesses(&part) == 0;
+           part.of[ISA_MULTIPLY_ADDS] == 0 && memory_accesses(&part) <= 1; /* that it does */
 }
 
 /* How often a loop with loops inside does what it does: that over chunks of channels of Q and K.

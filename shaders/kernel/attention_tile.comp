@@ -255,8 +255,9 @@ void store_o(uint lane, uint first_channel)
 // S += the products of the staged channels.
 void add_products(uint group, uint lane, uint lane_slot)
 {
-    for (uint d = 0u; d < HEAD_CHUNK / 4u; d += 2u) {
-        [[unroll]] for (uint e = 0u; e < 2u; e++) {
+    const uint at_once = TILE_QUADS_AT_ONCE(VALUE_CHUNKS);
+    for (uint d = 0u; d < HEAD_CHUNK / 4u; d += at_once) {
+        [[unroll]] for (uint e = 0u; e < at_once; e++) {
             vec4 x[TILE_ROWS];
             vec4 a[DIAGONALS];
             vec4 c[DIAGONALS];
@@ -284,8 +285,9 @@ void add_products(uint group, uint lane, uint lane_slot)
     }
 }
 
-// Whether an infinity or a NaN has been staged, in a step with hidden keys: a weight of 0 does not hide
-// those. Once it is set it stays.
+// Whether a key has been hidden, and whether an infinity or a NaN has been staged since: a weight of 0
+// does not hide those. Once set they stay.
+shared uint any_hidden;
 shared uint any_not_finite;
 
 // Looks through the staged V. Barriers inside.
@@ -309,14 +311,19 @@ bool find_not_finite(uint id)
 // not see it. The same multiply-adds in both forms, so that a row has the same bits in any tile.
 void add_values(uint group, uint lane, uint chunk, bool select)
 {
-    [[dont_unroll]] for (uint c = 0u; c < STEP; c++) {
-        vec4 w = weights[c * (GROUPS + 1u) + group];
-        vec2 y[PAIRS];
-        LOAD_PAIRS(y, staged, c * PITCH, lane)
-        [[unroll]] for (uint i = 0u; i < PAIRS; i++)
-            [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-                acc[slot_of(chunk, i, r)] = fma(vec2(w[r]), select && w[r] == 0.0 ? vec2(0.0) : y[i],
-                                                acc[slot_of(chunk, i, r)]);
+    const uint at_once = TILE_KEYS_AT_ONCE(VALUE_CHUNKS);
+    [[dont_unroll]] for (uint first = 0u; first < STEP; first += at_once) {
+        [[unroll]] for (uint n = 0u; n < at_once; n++) {
+            uint c = first + n;
+            vec4 w = weights[c * (GROUPS + 1u) + group];
+            vec2 y[PAIRS];
+            LOAD_PAIRS(y, staged, c * PITCH, lane)
+            [[unroll]] for (uint i = 0u; i < PAIRS; i++)
+                [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
+                    acc[slot_of(chunk, i, r)] =
+                        fma(vec2(w[r]), select && w[r] == 0.0 ? vec2(0.0) : y[i],
+                            acc[slot_of(chunk, i, r)]);
+        }
     }
 }
 
@@ -326,17 +333,26 @@ void add_table_values(uint group, uint lane, uint chunk)
 {
     const uint runs = STEP / STRIDE;
     uint first = ROWS - 1u - lane_row(group, TILE_ROWS - 1u);
+    const uint at_once = TILE_KEYS_AT_ONCE(VALUE_CHUNKS);
     [[dont_unroll]] for (uint n = 0u; n < runs + TILE_ROWS - 1u; n++) {
-        [[dont_unroll]] for (uint i = 0u; i < STRIDE; i++) {
-            vec2 y[PAIRS];
-            LOAD_PAIRS(y, band, (first + STRIDE * n + i) * PITCH, lane)
+        [[dont_unroll]] for (uint i = 0u; i < STRIDE; i += at_once) {
+            vec2 slots[PAIRS * at_once];
+            [[unroll]] for (uint e = 0u; e < at_once; e++) {
+                vec2 y[PAIRS];
+                LOAD_PAIRS(y, band, (first + STRIDE * n + i + e) * PITCH, lane)
+                [[unroll]] for (uint p = 0u; p < PAIRS; p++)
+                    slots[e * PAIRS + p] = y[p];
+            }
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
                 uint run = n + r - (TILE_ROWS - 1u); // beyond `runs` where there is none
                 if (run >= runs)
                     continue;
-                float w = weights[(run * STRIDE + i) * (GROUPS + 1u) + group][r];
-                [[unroll]] for (uint p = 0u; p < PAIRS; p++)
-                    acc[slot_of(chunk, p, r)] = fma(vec2(w), y[p], acc[slot_of(chunk, p, r)]);
+                [[unroll]] for (uint e = 0u; e < at_once; e++) {
+                    float w = weights[(run * STRIDE + i + e) * (GROUPS + 1u) + group][r];
+                    [[unroll]] for (uint p = 0u; p < PAIRS; p++)
+                        acc[slot_of(chunk, p, r)] =
+                            fma(vec2(w), slots[e * PAIRS + p], acc[slot_of(chunk, p, r)]);
+                }
             }
         }
     }
@@ -355,7 +371,7 @@ vec4 sum_over_lanes(uint group, uint lane, vec4 x)
 
 // O += P (V + V[rho]) for the channels of a chunk, staged here; after the last one the slots of the
 // step at `next` are prepared.
-void add_value_chunk(uint id, uint group, uint lane, bool cut, int next, uint chunk)
+void add_value_chunk(uint id, uint group, uint lane, int next, uint chunk)
 {
 #ifdef RHUMB_SUBGROUP
     barrier(); // all lanes are done with K; in the shared form the reduction's barrier says so
@@ -370,7 +386,7 @@ void add_value_chunk(uint id, uint group, uint lane, bool cut, int next, uint ch
     if (chunk == VALUE_CHUNKS - 1u)
         prepare_band(id, next);
     bool select = false;
-    if (cut || has_view(VIEW_MASK))
+    if (any_hidden != 0u)
         select = find_not_finite(id);
     if (select)
         add_values(group, lane, chunk, true);
@@ -406,7 +422,7 @@ void store_value_chunk(uint id, uint group, uint lane, vec4 norm, uint chunk)
     for (uint chunk = 4u; chunk < VALUE_CHUNKS; chunk++)                                           \
         DO_CHUNK(chunk)
 
-#define ADD_VALUE_CHUNK(chunk) add_value_chunk(id, group, lane, cut, next, chunk);
+#define ADD_VALUE_CHUNK(chunk) add_value_chunk(id, group, lane, next, chunk);
 #define STORE_VALUE_CHUNK(chunk) store_value_chunk(id, group, lane, norm, chunk);
 
 void main()
@@ -415,7 +431,7 @@ void main()
     uint group = id / TILE_LANES;
     uint lane = id % TILE_LANES;
     if (id == 0u)
-        any_not_finite = 0u; // seen by all: each step has barriers before V is looked through
+        any_hidden = any_not_finite = 0u; // seen by all: each step has barriers before it sets them
     find_tile(id);
     uint last = min(tile.first + ROWS, row_count);
     uint first_a = 0u;
@@ -477,8 +493,9 @@ void main()
 
         add_terms(group, lane, lane_slot, block, range.end, rows);
         bool cut = !all_visible(first_a, last_a, block, int(STEP), len);
+        bool hides = cut; // some key from some row of the lane
         if (has_view(VIEW_MASK))
-            add_mask(lane, block, range.end, rows);
+            hides = add_mask(lane, block, range.end, rows) || cut;
         if (cut) {
             [[unroll]] for (uint j = 0u; j < KEYS; j++) {
                 int key = block + int(lane + TILE_LANES * j);
@@ -500,10 +517,17 @@ void main()
         vec4 shrink = exp2(row_max - new_max);
         row_max = new_max;
         row_sum *= shrink;
+        vec4 w[KEYS];
+        [[unroll]] for (uint j = 0u; j < KEYS; j++)
+            w[j] = exp2(s[j] - new_max);
+        if (hides) {
+            any_hidden = 1u;
+            [[unroll]] for (uint j = 0u; j < KEYS; j++)
+                w[j] = mix(w[j], vec4(0.0), lessThan(s[j], vec4(HIDDEN_BELOW)));
+        }
         [[unroll]] for (uint j = 0u; j < KEYS; j++) {
-            vec4 w = mix(exp2(s[j] - new_max), vec4(0.0), lessThan(s[j], vec4(HIDDEN_BELOW)));
-            row_sum += w;
-            weights[(lane + TILE_LANES * j) * (GROUPS + 1u) + group] = w;
+            row_sum += w[j];
+            weights[(lane + TILE_LANES * j) * (GROUPS + 1u) + group] = w[j];
         }
         [[unroll]] for (uint chunk = 0u; chunk < VALUE_CHUNKS; chunk++)
             [[unroll]] for (uint i = 0u; i < PAIRS; i++)

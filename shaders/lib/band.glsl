@@ -126,13 +126,16 @@ void add_difference(uint id, uint channel)
     uint w = position_bias_at(0u, 0u, head) + channel;
     for (uint i = id; i < BAND; i += WORKGROUP) {
         float sum = 0.0;
-        [[dont_unroll]] for (uint d = 0u; d < HEAD_CHUNK; d += 4u) {
-            vec4 x = vec4(0.0);
-            if (has_term(TERM_POSITION_BIAS))
-                x = position_bias_load4_aligned(w + d);
-            if (has_term(TERM_CONTENT_BIAS))
-                x -= content_bias_load4_aligned(u + d);
-            sum += dot(x, band[i * PITCH + d / 4u]);
+        [[dont_unroll]] for (uint first = 0u; first < HEAD_CHUNK; first += 16u) {
+            [[unroll]] for (uint e = 0u; e < 16u; e += 4u) {
+                uint d = first + e;
+                vec4 x = vec4(0.0);
+                if (has_term(TERM_POSITION_BIAS))
+                    x = position_bias_load4_aligned(w + d);
+                if (has_term(TERM_CONTENT_BIAS))
+                    x -= content_bias_load4_aligned(u + d);
+                sum = add_dot(sum, x, band[i * PITCH + d / 4u]);
+            }
         }
         band_scalars[i].x += constants.scale_log2 * sum;
     }

@@ -193,8 +193,7 @@ vec4 q8_values(uint scale, uint low, uint high, uint at)
             return uintBitsToFloat(read1[name##_slot].d[e]);                                       \
         if (name##_dtype == DTYPE_Q8_0)                                                            \
             return name##_q8(e & ~3u)[e & 3u];                                                     \
-        vec2 v = unpack2(name##_dtype, read1[name##_slot].d[e >> 1]);                              \
-        return (e & 1u) != 0u ? v.y : v.x;                                                         \
+        return unpack2(name##_dtype, name##_bits(e)).x;                                            \
     }                                                                                              \
     vec4 name##_load4(uint e)                                                                      \
     {                                                                                              \

@@ -200,15 +200,18 @@ void add_terms(uint group, uint lane, uint lane_slot, int block, int end, RowTer
     }
 }
 
-// Of a row or a key that does not exist the last one's.
-void add_mask(uint lane, int block, int end, RowTerms rows)
+// Of a row or a key that does not exist the last one's. Whether a key is hidden.
+bool add_mask(uint lane, int block, int end, RowTerms rows)
 {
+    bool any_hidden = false;
     [[unroll]] for (uint j = 0u; j < KEYS; j++) {
         uint key = min(uint(block) + lane + TILE_LANES * j, uint(end) - 1u);
         [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
             float added;
             bool hidden = mask_hides(mask_element(rows.mask[r], key), added);
             s[j][r] = hidden ? LOWEST : fma(LOG2_E, added, s[j][r]);
+            any_hidden = any_hidden || hidden;
         }
     }
+    return any_hidden;
 }
