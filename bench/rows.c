@@ -268,6 +268,8 @@ const bench_row bench_rows[] = {
 
     DECODE_GROUP("decode-64-4096", 8, F32, 4096, 16 * MIB),
     DECODE_GROUP("decode-64-16384", 8, F32, 16384, 64 * MIB),
+    DECODE_GROUP("decode-gqa4-f32-4096", 2, F32, 4096, 4 * MIB),
+    DECODE_GROUP("decode-gqa4-f32-16384", 2, F32, 16384, 16 * MIB),
     DECODE_GROUP("decode-gqa4-f16-4096", 2, F16, 4096, 2 * MIB),
     DECODE_GROUP("decode-gqa4-f16-16384", 2, F16, 16384, 8 * MIB),
     DECODE_GROUP("decode-gqa4-q8_0-4096", 2, Q8_0, 4096, 1088 * KIB),
