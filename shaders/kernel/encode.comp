@@ -105,7 +105,27 @@ Turns turns_from(uint first)
 
 // ---- units
 
-void place_on_grid(inout Unit u, uint index)
+// Tokens of a line of the grid, as rows run through it.
+uint line_tokens()
+{
+    return flag(ENCODE_FLAG_COLUMN_MAJOR) ? constants.grid_height : constants.grid_width;
+}
+
+// Of row l: its line of the grid, and its token's place there.
+uvec2 cell_of(uint l)
+{
+    uint token = max(l, constants.prefix_tokens) - constants.prefix_tokens;
+    return uvec2(token / line_tokens(), token % line_tokens());
+}
+
+// Of the row after one that has a cell.
+uvec2 cell_after(uvec2 cell)
+{
+    bool ends = cell.y + 1u == line_tokens();
+    return ends ? uvec2(cell.x + 1u, 0u) : uvec2(cell.x, cell.y + 1u);
+}
+
+void place_on_grid(inout Unit u, uint index, uvec2 cell)
 {
     if (IMAGE) {
         uint quads = (constants.grid_width + 3u) / 4u;
@@ -115,11 +135,9 @@ void place_on_grid(inout Unit u, uint index)
         return;
     }
     u.encoded = u.l >= constants.prefix_tokens;
-    uint token = u.encoded ? u.l - constants.prefix_tokens : 0u;
     bool by_columns = flag(ENCODE_FLAG_COLUMN_MAJOR);
-    uint side = by_columns ? constants.grid_height : constants.grid_width;
-    u.y = by_columns ? token % side : token / side;
-    u.x = by_columns ? token / side : token % side;
+    u.y = by_columns ? cell.y : cell.x;
+    u.x = by_columns ? cell.x : cell.y;
 }
 
 // A row of TABLE for a position; true if it lies outside.
@@ -149,8 +167,9 @@ void place_at_position(inout Unit u, int position, bool counts)
                   u.coordinate == coordinate_of(constants.padding_index));
 }
 
-// `counts` is true for one invocation of a unit: the one that counts what lies outside a table.
-Unit unit_of(uint index, uint batch_group, bool counts)
+// `cell`: on a grid. `counts` is true for one invocation of a unit: the one that counts what lies
+// outside a table.
+Unit unit_of(uint index, uvec2 cell, uint batch_group, bool counts)
 {
     uint per_group = is_shared() ? ENCODE_BATCH : 1u;
     Unit u;
@@ -166,7 +185,7 @@ Unit unit_of(uint index, uint batch_group, bool counts)
     if (!IMAGE)
         u.inside = u.inside && int(index) < n.q;
     if (GRID)
-        place_on_grid(u, index);
+        place_on_grid(u, index, cell);
     else
         place_at_position(u, position_q(b, min(index, uint(max(n.q, 1)) - 1u), n.q_offset),
                           counts && (u.first_b == 0u || !is_shared()));
@@ -372,11 +391,11 @@ Part part_of(uint part)
     uint run = constants.axis_run * ANGLES;
     Part p;
     p.has_angles = SINUSOID && part < of_angles;
-    p.axis = p.has_angles ? part / constants.axis_parts : 0u;
+    p.axis = p.has_angles && part >= constants.axis_parts ? 1u : 0u;
     p.first = (SINUSOID ? constants.encoded_channels - of_angles * CHANNELS : 0u) + part * CHANNELS;
     p.end = p.first + 1u;
     if (p.has_angles) {
-        p.first = part % constants.axis_parts * run;
+        p.first = (part - p.axis * constants.axis_parts) * run;
         p.end = min(p.first + run, constants.angles);
     }
     return p;
@@ -449,9 +468,12 @@ void place(out uint unit, out uint batch_group, out uint part)
     uint at = by_group ? group : id;
     uint inner = IMAGE ? units : parts;
     uint outer = IMAGE ? parts : units;
-    unit = ROWS * (IMAGE ? at % inner : at / inner % outer);
-    part = by_group ? gl_LocalInvocationID.x : IMAGE ? at / inner % outer : at % inner;
-    batch_group = at / inner / outer;
+    uint line = at / inner;
+    uint in_line = at - line * inner;
+    batch_group = line / outer;
+    line -= batch_group * outer;
+    unit = ROWS * (IMAGE ? in_line : line);
+    part = by_group ? gl_LocalInvocationID.x : IMAGE ? line : in_line;
 }
 
 // 1 / length of the unit's row of TABLE, by the whole work group.
@@ -480,8 +502,11 @@ void main()
     place(unit, batch_group, part);
     Part p = part_of(part);
     Shared with = shared_of(p, p.first);
+    uvec2 cell = GRID && !IMAGE ? cell_of(unit) : uvec2(0u);
     [[dont_unroll]] for (uint i = 0u; i < ROWS; i++) {
-        Unit u = unit_of(unit + i, batch_group, part == 0u);
+        Unit u = unit_of(unit + i, cell, batch_group, part == 0u);
+        if (GRID && u.encoded)
+            cell = cell_after(cell); // divisions cost a software device more than sines
         if ((ENCODING & ENCODE_NORMALIZE) != 0u) {
             u.factor = row_factor(u);
             for (uint n = part; n < constants.parts && u.inside; n += ENCODE_INVOCATIONS) {
