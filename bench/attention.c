@@ -30,27 +30,51 @@ static uint32_t window_count(const bench_shape *s)
     return s->windows != 0 ? s->windows : 1;
 }
 
-/* Q, K, and with ATTENTION V and O. One tensor holds all windows of a grid; without a grid they are
- * batch entries. */
+/* K or V; with blocks a pool of them. */
+static void add_keys(operation *o, const bench_shape *s, rhumb_view_id id, uint32_t batch,
+                     uint32_t keys)
+{
+    if (s->block != 0)
+        bench_add(o, id, s->dtype, keys / s->block, key_heads(s), s->block, s->head_dim);
+    else
+        bench_add(o, id, s->dtype, batch, key_heads(s), keys, s->head_dim);
+}
+
+/* Blocks in an order that is none of neighbours; sequences of the same length. */
+static void add_layout(operation *o, const bench_shape *s, uint32_t keys)
+{
+    const uint32_t count = window_count(s) + 1;
+
+    if (s->block != 0)
+        bench_add_numbers(o, RHUMB_VIEW_BLOCK_TABLE, keys / s->block, 5, keys / s->block);
+    if (s->packed) {
+        bench_add_numbers(o, RHUMB_VIEW_Q_STARTS, count, s->q_rows, UINT32_MAX);
+        bench_add_numbers(o, RHUMB_VIEW_K_STARTS, count, key_rows(s), UINT32_MAX);
+    }
+}
+
+/* Q, K, and with ATTENTION V and O. One tensor holds all windows of a grid and all sequences; else
+ * they are batch entries. */
 static operation *begin(gpu *g, rhumb_op op, const bench_shape *s)
 {
     const bool grid = (s->scheme == BENCH_SWIN || s->scheme == BENCH_SWIN_V2) && s->windows > 1;
-    const uint32_t batch = grid ? 1 : window_count(s), times = grid ? s->windows : 1;
+    const bool one = grid || s->packed;
+    const uint32_t batch = one ? 1 : window_count(s), times = one ? window_count(s) : 1;
     const uint32_t rows = s->q_rows * times, keys = key_rows(s) * times;
-    const uint32_t kv = key_heads(s), d = s->head_dim;
     operation *o = bench_begin(g, op, s);
 
     if (o == NULL)
         return NULL;
-    o->op.info.kv_heads = kv;
-    o->op.info.max_q_length = rows;
-    o->op.info.max_k_length = keys;
-    bench_add(o, RHUMB_VIEW_Q, RHUMB_F32, batch, s->heads, rows, d);
-    bench_add(o, RHUMB_VIEW_K, s->dtype, batch, kv, keys, d);
+    o->op.info.kv_heads = key_heads(s);
+    o->op.info.max_q_length = s->packed ? s->q_rows : rows;
+    o->op.info.max_k_length = s->packed ? key_rows(s) : keys;
+    bench_add(o, RHUMB_VIEW_Q, RHUMB_F32, batch, s->heads, rows, s->head_dim);
+    add_keys(o, s, RHUMB_VIEW_K, batch, keys);
     if (op != RHUMB_OP_ATTENTION)
         return o;
-    bench_add(o, RHUMB_VIEW_V, s->dtype, batch, kv, keys, d);
-    bench_add_result(o, RHUMB_VIEW_O, RHUMB_F32, batch, s->heads, rows, d);
+    add_keys(o, s, RHUMB_VIEW_V, batch, keys);
+    bench_add_result(o, RHUMB_VIEW_O, RHUMB_F32, batch, s->heads, rows, s->head_dim);
+    add_layout(o, s, keys);
     return o;
 }
 

@@ -79,6 +79,8 @@ typedef struct bench_shape {
     uint32_t reach;             /* of BENCH_SHAW */
     uint32_t windows;           /* as many batch entries; BENCH_SWIN: squares of q_rows tokens each
                                    in a square grid */
+    bool packed;                /* attention: batch entries are sequences, one behind the other */
+    uint32_t block;             /* attention: keys of a block of a pool; 0: not paged */
     uint32_t parts;             /* COMBINE */
 } bench_shape;
 

@@ -71,14 +71,14 @@ static void *draw(rhumb_dtype dtype, uint64_t elements)
     return words;
 }
 
-/* 0, 1, ... length - 1, and again. */
-static void *count(uint64_t elements, uint64_t length)
+/* 0, step, 2 step ... modulo `modulus`. */
+static void *count(uint64_t elements, uint64_t step, uint64_t modulus)
 {
-    int32_t *positions = malloc(elements * sizeof *positions);
+    int32_t *numbers = malloc(elements * sizeof *numbers);
 
-    for (uint64_t i = 0; positions != NULL && i < elements; i++)
-        positions[i] = (int32_t)(i % length);
-    return positions;
+    for (uint64_t i = 0; numbers != NULL && i < elements; i++)
+        numbers[i] = (int32_t)(i * step % modulus);
+    return numbers;
 }
 
 static void free_data(operation *o)
@@ -108,14 +108,23 @@ operation *bench_begin(gpu *g, rhumb_op op, const bench_shape *s)
 gpu_tensor *bench_add(operation *o, rhumb_view_id id, rhumb_dtype dtype, uint64_t b, uint64_t h,
                       uint64_t l, uint64_t d)
 {
-    const uint32_t index = o->op.tensor_count;
     const bool positions = id == RHUMB_VIEW_POSITIONS_Q;
     const uint64_t elements = b * h * l * d;
-    void *data = positions ? count(elements, d) : draw(dtype, elements);
+    void *data = positions ? count(elements, 1, d) : draw(dtype, elements);
 
-    o->data[index] = data;
+    o->data[o->op.tensor_count] = data;
     o->no_memory = o->no_memory || data == NULL;
     return gpu_add_tensor(&o->op, id, dtype, b, h, l, d, data, NULL);
+}
+
+gpu_tensor *bench_add_numbers(operation *o, rhumb_view_id id, uint64_t elements, uint64_t step,
+                              uint64_t modulus)
+{
+    void *data = count(elements, step, modulus);
+
+    o->data[o->op.tensor_count] = data;
+    o->no_memory = o->no_memory || data == NULL;
+    return gpu_add_tensor(&o->op, id, RHUMB_I32, 1, 1, 1, elements, data, NULL);
 }
 
 gpu_tensor *bench_add_result(operation *o, rhumb_view_id id, rhumb_dtype dtype, uint64_t b,

@@ -45,6 +45,10 @@ operation *bench_begin(gpu *g, rhumb_op op, const bench_shape *s);
 gpu_tensor *bench_add(operation *o, rhumb_view_id id, rhumb_dtype dtype, uint64_t b, uint64_t h,
                       uint64_t l, uint64_t d);
 
+/* The same of int32: 0, step, 2 step ... modulo `modulus`. */
+gpu_tensor *bench_add_numbers(operation *o, rhumb_view_id id, uint64_t elements, uint64_t step,
+                              uint64_t modulus);
+
 /* One that is written. */
 gpu_tensor *bench_add_result(operation *o, rhumb_view_id id, rhumb_dtype dtype, uint64_t b,
                              uint64_t h, uint64_t l, uint64_t d);

@@ -32,7 +32,7 @@ static const char *heads_text(const bench_shape *s, char *text, size_t size)
 const char *bench_row_shape(const bench_row *row, char *text, size_t size)
 {
     const bench_shape *s = &row->shape;
-    char heads[32], windows[32] = "";
+    char heads[32], windows[32] = "", block[32] = "";
 
     if (s->q_rows == 0) {
         if (s->bytes == 0)
@@ -44,11 +44,13 @@ const char *bench_row_shape(const bench_row *row, char *text, size_t size)
     heads_text(s, heads, sizeof heads);
     if (s->windows > 1)
         snprintf(windows, sizeof windows, "%u x ", s->windows);
+    if (s->block != 0)
+        snprintf(block, sizeof block, " by %u", s->block);
     if (s->k_rows != 0)
-        snprintf(text, size, "%s%sLq %u, Lk %u, D %u, %s", windows, heads, s->q_rows, s->k_rows,
-                 s->head_dim, bench_dtype_name(s->dtype));
+        snprintf(text, size, "%s%sLq %u, Lk %u%s, D %u, %s", windows, heads, s->q_rows, s->k_rows,
+                 block, s->head_dim, bench_dtype_name(s->dtype));
     else
-        snprintf(text, size, "%s%sL %u, D %u, %s", windows, heads, s->q_rows, s->head_dim,
+        snprintf(text, size, "%s%sL %u%s, D %u, %s", windows, heads, s->q_rows, block, s->head_dim,
                  bench_dtype_name(s->dtype));
     return text;
 }

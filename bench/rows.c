@@ -85,6 +85,8 @@
     AGAINST(name, "unfused-64-1024", name "-unfused", attention,                                   \
             TERMS(term, .reach = (to), .unfused = true)),
 
+#define SEQUENCES(...) .heads = 8, .q_rows = 256, .head_dim = 64, .windows = 4, __VA_ARGS__
+
 /* A grid of 32 x 32 tokens in windows of 8 x 8, shifted by 4; plain: 16 windows. */
 #define WINDOWS(term, ...)                                                                         \
     .heads = 8, .q_rows = 64, .head_dim = 64, .windows = 16, .scheme = BENCH_##term, __VA_ARGS__
@@ -99,6 +101,7 @@
 #define DECODE_GROUP(name, kv, type, keys, size)                                                   \
     BANDWIDTH(name, "read", read, .bytes = (size)),                                                \
     ROW(name, "decode", attention, DECODE(kv, type, keys, )),                                      \
+    ROW(name, "decode-paged", attention, DECODE(kv, type, keys, .block = 16)),                     \
     PEER("flash_attn", name, "decode-sliced", attention, DECODE(kv, type, keys, .sliced = true))
 
 /* ----------------------------------------------------------------------------------------------
@@ -261,6 +264,11 @@ const bench_row bench_rows[] = {
     CAUSAL_SCHEMES(FUSED_CAUSAL)
     COMPUTE("unfused-64-1024", "none", attention, TERMS(NONE, )),
     ALL_SCHEMES(BOTH_ROUTES)
+    ROW("layouts-64-1024", "contiguous", attention, TERMS(NONE, )),
+    AGAINST("contiguous", "layouts-64-1024", "paged", attention, TERMS(NONE, .block = 16)),
+    ROW("layouts-64-1024", "batch", attention, SEQUENCES()),
+    AGAINST("batch", "layouts-64-1024", "packed", attention, SEQUENCES(.packed = true)),
+
     COMPUTE("windows-64-64", "none", attention, WINDOWS(NONE, )),
     ROW("windows-64-64", "swin", attention, WINDOWS(SWIN, )),
     AGAINST("swin", "windows-64-64", "swin-unfused", attention, WINDOWS(SWIN, .unfused = true)),
