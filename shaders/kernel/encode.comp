@@ -402,14 +402,14 @@ Part part_of(uint part)
 }
 
 // What a part's rows share, from an angle or channel of it on.
-struct Shared {
+struct Common {
     Runs runs;
     Turns turns;
 };
 
-Shared shared_of(Part p, uint first)
+Common common_of(Part p, uint first)
 {
-    Shared s;
+    Common s;
     if (SINUSOID)
         s.turns = turns_from(first);
     if (p.has_angles) {
@@ -424,7 +424,7 @@ Shared shared_of(Part p, uint first)
     return s;
 }
 
-Values values_of(Unit u, Shared with, uvec3 at[4])
+Values values_of(Unit u, Common with, uvec3 at[4])
 {
     if (SINUSOID)
         return sinusoids_at(with.turns, at);
@@ -434,7 +434,7 @@ Values values_of(Unit u, Shared with, uvec3 at[4])
 }
 
 // `with`: of the part's first angles or channels.
-void encode_part(Unit u, Part p, Shared with)
+void encode_part(Unit u, Part p, Common with)
 {
     uvec3 at[4];
     if (SINUSOID) {
@@ -446,7 +446,7 @@ void encode_part(Unit u, Part p, Shared with)
     uint i = p.first;
     do {
         if (i > p.first)
-            with = shared_of(p, i);
+            with = common_of(p, i);
         Values pe = values_of(u, with, at);
         for (uint run = 0u; run < 2u; run++)
             pe.of[run] = encoded ? constants.pe_scale * pe.of[run] : vec4(0.0);
@@ -501,7 +501,7 @@ void main()
     uint unit, batch_group, part;
     place(unit, batch_group, part);
     Part p = part_of(part);
-    Shared with = shared_of(p, p.first);
+    Common with = common_of(p, p.first);
     uvec2 cell = GRID && !IMAGE ? cell_of(unit) : uvec2(0u);
     [[dont_unroll]] for (uint i = 0u; i < ROWS; i++) {
         Unit u = unit_of(unit + i, cell, batch_group, part == 0u);
@@ -511,7 +511,7 @@ void main()
             u.factor = row_factor(u);
             for (uint n = part; n < constants.parts && u.inside; n += ENCODE_INVOCATIONS) {
                 Part other = part_of(n);
-                encode_part(u, other, shared_of(other, other.first));
+                encode_part(u, other, common_of(other, other.first));
             }
         } else if (u.inside) {
             encode_part(u, p, with);
