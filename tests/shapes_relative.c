@@ -56,6 +56,9 @@ static void refer(const relative_run *r, ref_attention *t)
     t->kv_heads = s->kv_heads;
     t->scale = scale_of(r);
     t->q_offset = s->q_offset;
+    t->order = s->positions == SHAPE_ARANGE ? REF_ORDER_INDEX : REF_ORDER_POSITION;
+    t->positions_q = r->queries;
+    t->positions_k = r->keys;
     t->terms = &r->terms;
     t->q = r->q.values;
     t->k = r->k.values;
@@ -88,6 +91,19 @@ static void make_poison(relative_run *r)
     }
 }
 
+static int32_t *add_positions(relative_run *r, rhumb_view_id id, harness_tensor *t, int32_t first,
+                              uint32_t rows)
+{
+    int32_t *positions = harness_alloc((size_t)r->s.batch * rows, sizeof *positions);
+    shape_fill_positions(r->s.positions, first, r->s.batch, rows, positions);
+    harness_make_tensor(t, RHUMB_I32, 1, 1, r->s.batch, rows, (harness_layout){0});
+    for (uint64_t i = 0; i < t->count; i++)
+        t->values[i] = positions[i];
+    harness_store(t);
+    (void)harness_add(&r->op, id, t, false);
+    return positions;
+}
+
 static void make_run(relative_run *r, const relative_shape *shape, bool scores)
 {
     const relative_shape s = with_defaults(shape);
@@ -118,6 +134,10 @@ static void make_run(relative_run *r, const relative_shape *shape, bool scores)
     harness_fill_normal(&r->q, &r->random);
     harness_fill_normal(&r->k, &r->random);
     harness_fill_normal(&r->v, &r->random);
+    if (s.positions != SHAPE_ARANGE) {
+        r->queries = add_positions(r, RHUMB_VIEW_POSITIONS_Q, &r->positions_q, 3, s.q_rows);
+        r->keys = add_positions(r, RHUMB_VIEW_POSITIONS_K, &r->positions_k, 7, s.k_rows);
+    }
     if (!scores)
         shape_make_around(&r->around, &s.around, &r->op,
                           (const uint64_t[4]){s.batch, s.heads, s.q_rows, s.k_rows}, &r->random);
@@ -148,13 +168,16 @@ static rhumb_result run_device(harness *h, relative_run *r)
 
 static void free_run(relative_run *r)
 {
-    harness_tensor *const all[] = {&r->q, &r->k, &r->v, &r->o, &r->workspace};
+    harness_tensor *const all[] = {&r->q, &r->k, &r->v, &r->o, &r->workspace, &r->positions_q,
+                                   &r->positions_k};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         harness_free_tensor(all[i]);
     for (uint32_t i = 0; i < r->table_count; i++)
         harness_free_tensor(&r->tables[i]);
     shape_free_around(&r->around);
     free(r->segments);
+    free(r->queries);
+    free(r->keys);
 }
 
 /* ---- Reference */

@@ -3,6 +3,7 @@
 #ifndef RHUMB_TESTS_SHAPES_RELATIVE_H
 #define RHUMB_TESTS_SHAPES_RELATIVE_H
 
+#include "shapes.h"
 #include "shapes_around.h"
 
 typedef enum relative_family {
@@ -47,6 +48,7 @@ typedef struct relative_shape {
     bool shared_tables; /* one for all heads, where the scheme allows it */
     bool offset_given;
     int32_t q_offset; /* else bottom-right */
+    shape_positions positions; /* of POSITIONS_Q and POSITIONS_K; SHAPE_ARANGE: no views */
     /* ATTENTION */
     bool causal;
     bool windowed; /* the next two hold */

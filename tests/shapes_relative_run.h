@@ -37,7 +37,7 @@ typedef union scheme_reference {
 typedef struct relative_run {
     relative_shape s;
     bool scores;
-    harness_tensor q, k, v, o, workspace;
+    harness_tensor q, k, v, o, workspace, positions_q, positions_k;
     around_run around;
     harness_tensor tables[MOST_TABLES]; /* by order of addition */
     rhumb_view_id table_ids[MOST_TABLES];
@@ -50,6 +50,8 @@ typedef struct relative_run {
     ref_terms terms;
     double slopes[64];
     int32_t *segments; /* of Q, then of K */
+    int32_t *queries;  /* positions, where there are views of them */
+    int32_t *keys;
     int32_t window[WINDOW_TOKENS * WINDOW_TOKENS]; /* rows of TABLE */
 } relative_run;
 

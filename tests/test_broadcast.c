@@ -48,6 +48,12 @@ static const attention_shape plain[] = {
         .causal = true                                                                             \
     }
 
+#define BY_POSITION(f, kind)                                                                       \
+    {                                                                                              \
+        .family = (f), BROADCAST, .batch = 2, .heads = 4, .q_rows = 41, .k_rows = 70,              \
+        .head_dim = 16, .positions = (kind)                                                        \
+    }
+
 static const relative_shape schemes[] = {
     EACH(RELATIVE_SHAW),        EACH(RELATIVE_SHAW_MIRRORED),
     EACH(RELATIVE_MUSIC),       EACH(RELATIVE_MUSIC_BOTH),
@@ -58,6 +64,10 @@ static const relative_shape schemes[] = {
     EACH(RELATIVE_XL_LEARNED),  EACH(RELATIVE_XLNET),
     EACH(RELATIVE_DEBERTA),     EACH(RELATIVE_DEBERTA_LOG),
     EACH(RELATIVE_DEBERTA_PAPER),
+    /* distances by positions; the key's number by its index all the same */
+    BY_POSITION(RELATIVE_T5, SHAPE_JUMPS), BY_POSITION(RELATIVE_ALIBI, SHAPE_PER_BATCH),
+    BY_POSITION(RELATIVE_ALIBI, SHAPE_REVERSED), BY_POSITION(RELATIVE_ALIBI_INDEX, SHAPE_REVERSED),
+    BY_POSITION(RELATIVE_ALIBI_LAST, SHAPE_REPEATS),
     {.family = RELATIVE_XL, BROADCAST, .heads = 2, .q_rows = 41, .k_rows = 77, .head_dim = 16,
      .causal = true},
     {.family = RELATIVE_SHAW, BROADCAST, F16, .heads = 2, .q_rows = 45, .k_rows = 70,

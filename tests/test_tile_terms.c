@@ -30,6 +30,10 @@ static const relative_shape schemes[] = {
     EACH(RELATIVE_DEBERTA_PAPER),
     {.family = RELATIVE_XL, TILE, .heads = 2, .q_rows = 41, .k_rows = 77, .head_dim = 16,
      .causal = true},
+    {.family = RELATIVE_ALIBI, TILE, .batch = 2, .heads = 2, .q_rows = 41, .k_rows = 70,
+     .head_dim = 16, .positions = SHAPE_PER_BATCH},
+    {.family = RELATIVE_ALIBI_INDEX, TILE, .batch = 2, .heads = 2, .q_rows = 41, .k_rows = 70,
+     .head_dim = 16, .positions = SHAPE_REVERSED},
 };
 
 /* Head sizes, formats, offsets. */

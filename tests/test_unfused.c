@@ -77,6 +77,10 @@ static const relative_shape schemes[] = {
     TOKENS_OF(RELATIVE_SWIN),   TOKENS_OF(RELATIVE_SWIN_V2),
     {.family = RELATIVE_ROTARY, .heads = 2, .q_rows = 9, .k_rows = 23, .head_dim = 6,
      .causal = true},
+    {.family = RELATIVE_ALIBI, .batch = 2, .heads = 2, .q_rows = 9, .k_rows = 23, .head_dim = 7,
+     .positions = SHAPE_PER_BATCH},
+    {.family = RELATIVE_ALIBI_LAST, .batch = 2, .heads = 2, .q_rows = 9, .k_rows = 23,
+     .head_dim = 7, .positions = SHAPE_REVERSED},
 };
 
 static const relative_shape masks[] = {

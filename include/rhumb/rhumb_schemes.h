@@ -828,8 +828,8 @@ static inline void rhumb_init_t5(rhumb_t5 *s)
  *
  *     S = q . k s - m_h |pos_q - pos_k|
  * No tables. Forms differ in a number per row, which softmax does not see under a causal mask.
- * ATTENTION without SINKS and LSE computes KEY_INDEX and LAST_KEY as RELATIVE, whose numbers stay
- * small.
+ * ATTENTION without SINKS, LSE and positions of both sides computes KEY_INDEX and LAST_KEY as
+ * RELATIVE, whose numbers stay small.
  */
 typedef enum rhumb_alibi_slopes {
     RHUMB_ALIBI_SLOPES_PAPER = 0, /* 2^(-c (h+1)/n) for the n = 2^floor(log2 H) first heads, then the

@@ -92,13 +92,17 @@ rhumb_result rhumb_alibi_slopes_of(const rhumb_alibi *alibi, uint32_t heads, dou
 
 /* Forms other than SYMMETRIC are straight lines: the future's slope is the past's with its sign
  * turned. ATTENTION counts KEY_INDEX and LAST_KEY from the query: the numbers of a row differ by one
- * that softmax does not see, but a sink, LSE and a softcap do. */
+ * that softmax does not see, but a sink, LSE and a softcap do; with positions of both sides distances
+ * are no differences of indices. */
 static rhumb_result resolve(const rhumb_context *context, const void *params,
                             const rhumb_plan_info *info, rhumb_terms *terms)
 {
     static const rhumb_term_views views = {0};
     const uint32_t absolute = RHUMB_VIEW_BIT(RHUMB_VIEW_SINKS) | RHUMB_VIEW_BIT(RHUMB_VIEW_LSE);
-    bool from_query = info->op == RHUMB_OP_ATTENTION && !(info->views & absolute);
+    const uint32_t positions =
+        RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_Q) | RHUMB_VIEW_BIT(RHUMB_VIEW_POSITIONS_K);
+    bool from_query = info->op == RHUMB_OP_ATTENTION && !(info->views & absolute) &&
+                      (info->views & positions) != positions;
     rhumb_alibi p;
     RHUMB_TRY(slopes(context, params, info->heads, &p, terms->slope));
     terms->mask = TERM_SLOPE;

@@ -84,10 +84,10 @@ bool slopes_vary(int block)
            (slope_down != 0.0 && block - base > 1 - LANES && block - base < LANES * ROWS);
 }
 
-// The common factor; 0 for nothing in common, or if a cap comes first.
+// The common factor; 0 for nothing in common, if a cap comes first, or where b goes by pairs.
 float common_slope(int block)
 {
-    if (slopes_vary(block) || (push.softcap != 0.0 && bias_after_cap()))
+    if (by_views() || slopes_vary(block) || (push.softcap != 0.0 && bias_after_cap()))
         return 0.0;
     return slope_down != 0.0 && block - base >= LANES * ROWS ? slope_factors.y : slope_factors.x;
 }
