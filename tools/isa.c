@@ -308,10 +308,12 @@ static double rounds_of(const isa_count *loop, const uint32_t *spec)
         return 0.0;
     if (fused == 0 && loop->of[ISA_LOADS] == 0 && loop->of[ISA_SHARED_LOADS] > 0)
         return 0.0; /* looks for what is not finite in V, where keys are hidden */
+    if (fused == TILE_ROWS * spec[SPEC_VALUE_CHUNK] / TILE_LANES &&
+        2 * loop->of[ISA_SELECTS] >= fused)
+        return 0.0; /* of keys one by one, where V has what is not finite */
     if (fused == at_once * TILE_ROWS * spec[SPEC_VALUE_CHUNK] / TILE_LANES &&
         loop->of[ISA_SHARED_LOADS] < 4 * (TILE_ROWS + keys))
-        /* of keys; those that select are for what is not finite */
-        return 2 * loop->of[ISA_SELECTS] >= fused ? 0.0 : TILE_LANES * keys / at_once;
+        return TILE_LANES * keys / at_once; /* of keys */
     if (fused >= TILE_ROWS * keys * 4) /* of channels; first products may be no fma */
         return spec[SPEC_HEAD_DIM] / (4.0 * TILE_QUADS_AT_ONCE(chunks));
     if (fused > 0 && loop->of[ISA_SHARED_LOADS] > 0) /* w - u, four quads at a time */

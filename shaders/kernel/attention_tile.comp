@@ -307,11 +307,11 @@ bool find_not_finite(uint id)
     return any_not_finite != 0u;
 }
 
-// O += P V for the staged keys. `select`: by selects, since V has what is not finite and rows that may
-// not see it. The same multiply-adds in both forms, so that a row has the same bits in any tile.
-void add_values(uint group, uint lane, uint chunk, bool select)
+// O += P V for the staged keys, in rounds of `at_once`. `select`: by selects, since V has what is not
+// finite and rows that may not see it. The same multiply-adds in both forms, so that a row has the same
+// bits in any tile.
+void add_values(uint group, uint lane, uint chunk, uint at_once, bool select)
 {
-    const uint at_once = TILE_KEYS_AT_ONCE(VALUE_CHUNKS);
     [[dont_unroll]] for (uint first = 0u; first < STEP; first += at_once) {
         [[unroll]] for (uint n = 0u; n < at_once; n++) {
             uint c = first + n;
@@ -389,9 +389,9 @@ void add_value_chunk(uint id, uint group, uint lane, int next, uint chunk)
     if (any_hidden != 0u)
         select = find_not_finite(id);
     if (select)
-        add_values(group, lane, chunk, true);
+        add_values(group, lane, chunk, 1u, true); // rare: little code
     else
-        add_values(group, lane, chunk, false);
+        add_values(group, lane, chunk, TILE_KEYS_AT_ONCE(VALUE_CHUNKS), false);
     if (has_term(TERM_VALUE))
         add_table_values(group, lane, chunk);
 }
