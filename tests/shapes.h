@@ -146,6 +146,9 @@ bool shape_check_attention(harness *h, const attention_shape *shape, attention_r
 /* Fills positions [B, L] and says how many batch entries the view has (1 for SHAPE_SHARED). */
 void shape_fill_positions(shape_positions kind, int32_t first, uint32_t batch, uint32_t rows,
                           int32_t *positions);
+/* int32 [batch, rows] as a view of positions. */
+void shape_add_positions(gpu_operation *op, rhumb_view_id id, harness_tensor *t,
+                         const int32_t *positions, uint32_t batch, uint32_t rows);
 
 /* How far a long table steps on a profile: whole on lavapipe, whose compiled kernels are shared by
  * the tests, a share of it elsewhere, where a pipeline takes seconds to compile. */

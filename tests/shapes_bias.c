@@ -82,17 +82,6 @@ static void read_scheme(bias_run *run, const void *scheme, uint32_t heads)
     }
 }
 
-static void add_positions(bias_run *run, rhumb_view_id id, harness_tensor *t, int32_t *positions,
-                          uint32_t count)
-{
-    harness_make_tensor(t, RHUMB_I32, 1, 1, 1, count, (harness_layout){0});
-    for (uint32_t i = 0; i < count; i++) {
-        t->values[i] = positions[i];
-    }
-    harness_store(t);
-    (void)harness_add(&run->op, id, t, false);
-}
-
 /* Row a has the position queries[a], key j keys[j]. */
 static void make_positions(bias_run *run, const bias_shape *s)
 {
@@ -110,10 +99,11 @@ static void make_positions(bias_run *run, const bias_shape *s)
         return;
     }
     shape_fill_positions(s->positions, 7, 1, s->k_rows, run->keys);
-    add_positions(run, RHUMB_VIEW_POSITIONS_K, &run->positions_k, run->keys, s->k_rows);
+    shape_add_positions(&run->op, RHUMB_VIEW_POSITIONS_K, &run->positions_k, run->keys, 1, s->k_rows);
     if (!s->keys_only) {
         shape_fill_positions(s->positions, 3, 1, s->q_rows, run->queries);
-        add_positions(run, RHUMB_VIEW_POSITIONS_Q, &run->positions_q, run->queries, s->q_rows);
+        shape_add_positions(&run->op, RHUMB_VIEW_POSITIONS_Q, &run->positions_q, run->queries, 1,
+                            s->q_rows);
     }
 }
 

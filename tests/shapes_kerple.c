@@ -12,16 +12,6 @@
 #define REFUSED "the reference refuses a shape"
 
 /* ---- Making */
-static void add_positions(kerple_run *run, rhumb_view_id id, harness_tensor *t,
-                          const int32_t *positions, uint32_t rows)
-{
-    harness_make_tensor(t, RHUMB_I32, 1, 1, run->s.batch, rows, (harness_layout){0});
-    for (uint64_t i = 0; i < t->count; i++)
-        t->values[i] = positions[i];
-    harness_store(t);
-    (void)harness_add(&run->op, id, t, false);
-}
-
 static void make_positions(kerple_run *run)
 {
     const kerple_shape *s = &run->s;
@@ -33,8 +23,10 @@ static void make_positions(kerple_run *run)
         return;
     shape_fill_positions(s->positions, 3, s->batch, s->q_rows, run->queries);
     shape_fill_positions(s->positions, 7, s->batch, s->k_rows, run->keys);
-    add_positions(run, RHUMB_VIEW_POSITIONS_Q, &run->positions_q, run->queries, s->q_rows);
-    add_positions(run, RHUMB_VIEW_POSITIONS_K, &run->positions_k, run->keys, s->k_rows);
+    shape_add_positions(&run->op, RHUMB_VIEW_POSITIONS_Q, &run->positions_q, run->queries, s->batch,
+                        s->q_rows);
+    shape_add_positions(&run->op, RHUMB_VIEW_POSITIONS_K, &run->positions_k, run->keys, s->batch,
+                        s->k_rows);
 }
 
 /* r1 from 0.01 to 10, r2 from 1e-4 to 1e4: nearly a line, and a step at the first distance. */

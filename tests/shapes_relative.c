@@ -96,11 +96,7 @@ static int32_t *add_positions(relative_run *r, rhumb_view_id id, harness_tensor 
 {
     int32_t *positions = harness_alloc((size_t)r->s.batch * rows, sizeof *positions);
     shape_fill_positions(r->s.positions, first, r->s.batch, rows, positions);
-    harness_make_tensor(t, RHUMB_I32, 1, 1, r->s.batch, rows, (harness_layout){0});
-    for (uint64_t i = 0; i < t->count; i++)
-        t->values[i] = positions[i];
-    harness_store(t);
-    (void)harness_add(&r->op, id, t, false);
+    shape_add_positions(&r->op, id, t, positions, r->s.batch, rows);
     return positions;
 }
 

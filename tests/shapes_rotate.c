@@ -392,3 +392,13 @@ bool shape_rotate(harness *h, const void *rotary, uint32_t axes, const int32_t *
     harness_free_tensor(&at);
     return passed;
 }
+
+void shape_add_positions(gpu_operation *op, rhumb_view_id id, harness_tensor *t,
+                         const int32_t *positions, uint32_t batch, uint32_t rows)
+{
+    harness_make_tensor(t, RHUMB_I32, 1, 1, batch, rows, (harness_layout){0});
+    for (uint64_t i = 0; i < t->count; i++)
+        t->values[i] = positions[i];
+    harness_store(t);
+    (void)harness_add(op, id, t, false);
+}

@@ -342,7 +342,7 @@ static bool hides(const isa_listing *l, uint32_t first, uint32_t last, const uin
         if (ends_loop(l, i))
             return false;
     return part.of[ISA_SELECTS] >= TILE_ROWS * spec[SPEC_KEYS] &&
-           part.of[ISA_MULTIPLY_ADDS] == 0 && memory_accesses(&part) <= 1; /* that it does */
+           part.of[ISA_MULTIPLY_ADDS] == 0 && memory_accesses(&part) <= 1; /* the flag that says so */
 }
 
 /* How often a loop with loops inside does what it does: that over chunks of channels of Q and K.

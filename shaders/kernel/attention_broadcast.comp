@@ -15,8 +15,8 @@
 //
 // Rows across the lanes of a subgroup, no shared memory and no barrier. A work group is one subgroup
 // of LANES lanes; a lane owns ROWS rows of one head, first_row + LANES r + lane. For every block of
-// LANES keys a lane loads one key, and broadcasts from constant lanes bring each key to all rows: one
-// load serves LANES x ROWS multiply-adds. Softmax is within a lane.
+// LANES keys a lane loads one key, and four keys at a time are spread to all lanes: one load serves
+// LANES x ROWS multiply-adds. Softmax is within a lane.
 //
 // Tables by the distance delta = key - query. The pairs of a block and the rows r have the diagonals
 // of chunks block - LANES r and block - LANES (r + 1); chunk c holds the LANES diagonals from
