@@ -65,21 +65,27 @@ uint segment_pairs()
     return constants.rotary_dim >> constants.segments;
 }
 
-// Where the pairs of an invocation lie in a row: two runs of up to four channels.
+// Where the pairs of an invocation lie in a row: two runs of up to four channels, from x_at and y_at on,
+// which count quads of channels where accesses are aligned.
 struct Run {
     uint x_at, x_count;
     uint y_at, y_count;
 };
 
-Run run_of(uint segment, uint pairs, uint first_pair, bool halves)
+Run run_of(uint segment, uint pairs, uint part, bool halves)
 {
-    uint n = min(uint(ROTATE_PAIRS), pairs - first_pair);
+    uint n = min(uint(ROTATE_PAIRS), pairs - part * ROTATE_PAIRS);
+    if (ALIGNED != 0u) {
+        uint window = constants.rotary_offset / 4u + segment * (pairs / 2u);
+        uint x_at = window + (halves ? part : 2u * part);
+        return Run(x_at, 4u, x_at + (halves ? pairs / 4u : 1u), halves || n > 2u ? 4u : 0u);
+    }
     uint window = constants.rotary_offset + segment * 2u * pairs;
     if (halves) {
-        uint x_at = window + first_pair;
+        uint x_at = window + part * ROTATE_PAIRS;
         return Run(x_at, n, x_at + pairs, n);
     }
-    uint x_at = window + 2u * first_pair;
+    uint x_at = window + 2u * part * ROTATE_PAIRS;
     uint x_count = min(2u * n, 4u);
     return Run(x_at, x_count, x_at + 4u, 2u * n - x_count);
 }
@@ -263,16 +269,16 @@ void do_part(Place p, uint part)
     if (ALIGNED != 0u && (ROTARY & ROTARY_LEARNED) == 0u) {
         // The number of pairs of a segment is even, and of four unless they lie side by side.
         int offset = offset_of(p);
+        uint two_pairs = segment * (pairs / 2u) + part * (ROTATE_PAIRS / 2u);
+        uint last = PAIRING == PAIRING_INTERLEAVED ? pairs / 2u - part * (ROTATE_PAIRS / 2u) - 1u
+                                                   : uint(ROTATE_PAIRS);
         [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i += 2u) {
-            uint pair = first_pair + i;
-            if (PAIRING == PAIRING_INTERLEAVED)
-                pair = min(pair, pairs - 2u);
-            pair += segment * pairs;
-            uvec4 two = turns_of_two(pair);
-            vec2 a = rotary_cos_sin_by(two.xy, rotary_position(p.b, p.l, offset, pair), pair,
+            uint further = min(i / 2u, last);
+            uint at = 2u * (two_pairs + further);
+            uvec4 two = constants.turns[constants.turns_first + two_pairs + further];
+            vec2 a = rotary_cos_sin_by(two.xy, rotary_position(p.b, p.l, offset, at), at, p.is_k);
+            vec2 b = rotary_cos_sin_by(two.zw, rotary_position(p.b, p.l, offset, at + 1u), at + 1u,
                                        p.is_k);
-            vec2 b = rotary_cos_sin_by(two.zw, rotary_position(p.b, p.l, offset, pair + 1u),
-                                       pair + 1u, p.is_k);
             c[i] = a.x;
             s[i] = a.y;
             c[i + 1u] = b.x;
@@ -286,8 +292,8 @@ void do_part(Place p, uint part)
         }
     }
     s = (push.flags & FLAG_INVERSE) != 0u ? -s : s;
-    Run from = run_of(segment, pairs, first_pair, PAIRING == PAIRING_HALF);
-    Run to = run_of(segment, pairs, first_pair, PAIRING != PAIRING_INTERLEAVED);
+    Run from = run_of(segment, pairs, part, PAIRING == PAIRING_HALF);
+    Run to = run_of(segment, pairs, part, PAIRING != PAIRING_INTERLEAVED);
     if (p.is_k)
         rotate_k(p.b, p.first_head, p.head_count, p.l, p.to_row, from, to, c, s);
     else

@@ -96,23 +96,25 @@ void FN(rotate)(uint b, uint first_head, uint head_count, uint l, uint to_row, R
     // Places in units of four elements, found once. Only pairs side by side may be two, not four.
     bool has_y = PAIRING != PAIRING_INTERLEAVED || to.y_count > 0u;
     uint in_row = IN(quad_at)(b, first_head, l);
-    uint in_x = in_row + from.x_at / 4u;
-    uint in_y = in_row + (has_y ? from.y_at : from.x_at) / 4u;
+    uint in_x = in_row + from.x_at;
+    uint in_y = in_row + (has_y ? from.y_at : from.x_at);
     uint in_step = IN(between_heads)() / 4u;
     uint out_row = OUT(quad_at)(b, first_head, to_row);
-    uint out_x = out_row + to.x_at / 4u;
-    uint out_y = out_row + to.y_at / 4u;
+    uint out_x = out_row + to.x_at;
+    uint out_y = out_row + to.y_at;
     uint out_step = OUT(between_heads)() / 4u;
     vec4 x[ROTATE_HEADS];
     vec4 y[ROTATE_HEADS];
     [[unroll]] for (uint i = 0u; i < HEADS; i++) {
-        uint n = min(i, head_count - 1u);
-        uint h = first_head + n;
-        x[i] = FN(normed)(IN(load_quad)(in_x + n * in_step), h, i, from.x_at, 4u);
-        y[i] = FN(normed)(IN(load_quad)(in_y + n * in_step), h, i, from.y_at, 4u);
+        uint h = first_head + min(i, head_count - 1u);
+        uint step = i > 0u && i < head_count ? in_step : 0u; // the last head again where there is none
+        in_x += step;
+        in_y += step;
+        x[i] = FN(normed)(IN(load_quad)(in_x), h, i, 4u * from.x_at, 4u);
+        y[i] = FN(normed)(IN(load_quad)(in_y), h, i, 4u * from.y_at, 4u);
     }
     [[unroll]] for (uint i = 0u; i < HEADS; i++) {
-        if (i < head_count) {
+        if (i == 0u || i < head_count) {
             turn(x[i], y[i], c, s);
             OUT(store_quad)(out_x + i * out_step, x[i]);
             if (has_y)
