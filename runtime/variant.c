@@ -121,27 +121,35 @@ struct tile {
     (TILE_BIASES | TILE_BANDS | TERM_SEGMENT | TERM_CONTENT_BIAS | TERM_POSITION_BIAS |            \
      TERM_ROW_SCALE)
 
-/* As lib/band.glsl declares it: one element of each array that is not used. */
-static uint32_t band_bytes(const struct tile *t, uint32_t terms)
+/* Of a staged row, padded by 16. */
+static uint32_t pitch_bytes(uint32_t channels)
 {
-    const uint32_t scalars = TERM_SCALAR | TERM_CONTENT_BIAS | TERM_POSITION_BIAS | TILE_BIASES;
-    uint32_t slots = t->workgroup / TILE_LANES * TILE_ROWS + TILE_LANES * t->keys;
-    uint32_t widest = t->head_chunk > t->value_chunk ? t->head_chunk : t->value_chunk;
-    uint32_t a = terms & TERM_QUERY ? 1 : 0, c = terms & TERM_KEY ? 1 : 0;
-    uint32_t bands = a + c > 0 ? a + c : terms & TERM_VALUE ? 1 : 0;
-    return (bands ? bands * slots * (widest * 4 + 16) : 16) +
-           (terms & (TERM_TABLE | TILE_BANDS) ? slots : 1) * 4 + (c ? slots : 1) * 4 +
-           (terms & scalars ? slots : 1) * 8;
+    return channels * 4 + 16;
 }
 
-static uint32_t tile_bytes(const struct tile *t, uint32_t terms)
+/* As lib/band.glsl declares it: one element of each array that is not used. */
+static uint32_t band_bytes(const struct tile *t, const rhumb_resolved *r)
 {
-    uint32_t groups = t->workgroup / TILE_LANES;
-    uint32_t rows = groups * TILE_ROWS;
-    uint32_t step = TILE_LANES * t->keys;
-    uint32_t widest = t->head_chunk > t->value_chunk ? t->head_chunk : t->value_chunk;
-    uint32_t bytes = rows * t->head_chunk * 4 + step * (widest * 4 + 16) +
-                     step * (groups + 1) * 16 + band_bytes(t, terms) + 8;
+    const uint32_t terms = r->terms.mask;
+    const uint32_t slots = t->workgroup / TILE_LANES * TILE_ROWS + TILE_LANES * t->keys;
+    const uint32_t a = terms & TERM_QUERY ? 1 : 0, c = terms & TERM_KEY ? 1 : 0;
+    const uint32_t head_bands = (a + c) * slots * pitch_bytes(t->head_chunk);
+    const uint32_t value_bands = terms & TERM_VALUE ? slots * pitch_bytes(t->value_chunk) : 0;
+    const bool difference = a && (terms & (TERM_CONTENT_BIAS | TERM_POSITION_BIAS));
+    return rhumb_max_u32(rhumb_max_u32(head_bands, value_bands), 16) +
+           (terms & (TERM_TABLE | TILE_BANDS) ? slots : 1) * 4 + (c ? slots : 1) * 4 +
+           (terms & (TERM_SCALAR | TILE_BIASES) ? slots : 1) * 8 +
+           (difference ? r->info.head_dim * 4 + slots * 16 : 32);
+}
+
+static uint32_t tile_bytes(const struct tile *t, const rhumb_resolved *r)
+{
+    const uint32_t groups = t->workgroup / TILE_LANES;
+    const uint32_t rows = groups * TILE_ROWS;
+    const uint32_t step = TILE_LANES * t->keys;
+    const uint32_t widest = rhumb_max_u32(t->head_chunk, t->value_chunk);
+    const uint32_t bytes = rows * t->head_chunk * 4 + step * pitch_bytes(widest) +
+                           step * (groups + 1) * 16 + band_bytes(t, r) + 16;
     return t->subgroup ? bytes : bytes + TILE_LANES * (groups + 1) * 16;
 }
 
@@ -158,6 +166,7 @@ static uint32_t widest_chunk(uint32_t dim, uint32_t most)
 /* Loops of more than 8 pairs of channels are not unrolled by some compilers, and then the outputs
  * of a lane live in scratch memory. */
 #define TILE_VALUE_CHUNK 128
+#define TILE_CUTS 8 /* of a head, at most */
 #define TILE_MAX_DIM 256 /* more channels of the output than a lane has registers for */
 
 /* Rows of tables follow the diagonals of indices; u joins Q before it is rotated, and segments meet Q
@@ -224,21 +233,26 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
         return false;
     }
     /* Q is rotated as a whole head, so its channels are not cut then. Many channels a key, or rows of
-     * tables for all distances of a step: part of the channels at a time costs less than fewer keys. */
-    const uint32_t cuts = r->has_rotary ? 1 : 3;
+     * tables for all distances of a step: part of the channels at a time costs less than fewer keys.
+     * Chunks of 16 channels are for heads that have no wider ones. */
+    const uint32_t cuts = r->has_rotary ? 1 : TILE_CUTS;
     const bool cuts_first =
         r->info.head_dim > 128 || (r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_VALUE));
     for (uint32_t i = 0; i < FORMS * cuts; i++) {
         const uint32_t form = cuts_first ? i / cuts : i % FORMS;
-        const uint32_t parts = 1u << (cuts_first ? i % cuts : i / FORMS);
-        if (r->info.head_dim % (16 * parts) || (parts > 2 && r->info.head_dim < 64 * parts))
-            continue;
+        const uint32_t parts = 1 + (cuts_first ? i % cuts : i / FORMS);
+        const uint32_t chunk = r->info.head_dim / parts;
         struct tile t = {
             .workgroup = forms[form].workgroup, .keys = forms[form].keys, .subgroup = subgroup};
-        t.head_chunk = r->info.head_dim / parts;
-        t.value_chunk =
-            widest_chunk(r->info.value_dim, rhumb_min_u32(t.head_chunk, TILE_VALUE_CHUNK));
-        t.shared_bytes = tile_bytes(&t, r->terms.mask);
+        if (r->info.head_dim % (16 * parts) || (parts > 1 && chunk < 32 && r->info.head_dim % 32 == 0))
+            continue;
+        t.head_chunk = chunk;
+        for (uint32_t most = TILE_VALUE_CHUNK; most >= 16; most = t.value_chunk - 1) {
+            t.value_chunk = widest_chunk(r->info.value_dim, most);
+            t.shared_bytes = tile_bytes(&t, r);
+            if (t.shared_bytes <= l->max_shared_bytes || t.value_chunk <= 32)
+                break;
+        }
         smallest = rhumb_min_u32(smallest, t.shared_bytes);
         if (t.shared_bytes <= l->max_shared_bytes && t.workgroup <= l->max_invocations) {
             *tile = t;

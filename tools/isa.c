@@ -89,7 +89,8 @@ static void read_instruction(isa_listing *l, const char *text)
     of[ISA_GLOBAL_BYTES] += load || store ? width_of(text) : 0.0;
     of[ISA_SHARED_LOADS] += shared_load ? 1 + has_two(text) : 0;
     of[ISA_SHARED_STORES] += shared_store ? 1 + has_two(text) : 0;
-    of[ISA_SHARED_BYTES] += shared_load || shared_store ? width_of(text) : 0.0;
+    of[ISA_SHARED_READ] += shared_load ? width_of(text) : 0.0;
+    of[ISA_SHARED_WRITTEN] += shared_store ? width_of(text) : 0.0;
     of[ISA_BARRIERS] += starts(text, "s_barrier") && !starts(text, "s_barrier_wait");
     if (either(text, "s_branch", "s_cbranch") && target != NULL &&
         sscanf(target, "BB%u", &number) == 1) {
@@ -304,6 +305,9 @@ static double rounds_of(const isa_count *loop, const uint32_t *spec)
     const uint32_t chunks = spec[SPEC_VALUE_DIM] / spec[SPEC_VALUE_CHUNK];
     const uint32_t at_once = TILE_KEYS_AT_ONCE(chunks);
 
+    if (fused > 0 && loop->of[ISA_SHARED_STORES] == 1 && loop->of[ISA_SHARED_LOADS] >= 3)
+        return ceil(4.0 * TILE_LANES * keys / spec[SPEC_WORKGROUP]) * spec[SPEC_HEAD_DIM] /
+               spec[SPEC_HEAD_CHUNK]; /* (w - u) . A of new slots, by four lanes each */
     if (caps(loop))
         return 0.0;
     if (fused == 0 && loop->of[ISA_LOADS] == 0 && loop->of[ISA_SHARED_LOADS] > 0)
@@ -316,8 +320,6 @@ static double rounds_of(const isa_count *loop, const uint32_t *spec)
         return TILE_LANES * keys / at_once; /* of keys */
     if (fused >= TILE_ROWS * keys * 4) /* of channels; first products may be no fma */
         return spec[SPEC_HEAD_DIM] / (4.0 * TILE_QUADS_AT_ONCE(chunks));
-    if (fused > 0 && loop->of[ISA_SHARED_LOADS] > 0) /* w - u, four quads at a time */
-        return spec[SPEC_HEAD_DIM] / 16.0;
     return loop->of[ISA_LOADS] > 0 ? 6.0 : 1.0; /* search among the edges */
 }
 
@@ -345,16 +347,16 @@ static bool hides(const isa_listing *l, uint32_t first, uint32_t last, const uin
            part.of[ISA_MULTIPLY_ADDS] == 0 && memory_accesses(&part) <= 1; /* the flag that says so */
 }
 
-/* How often a loop with loops inside does what it does: that over chunks of channels of Q and K.
- * The one of two stages caps in one and adds the bias in the other. */
+/* How often a loop with loops inside does what it does: that over chunks of channels of Q and K, which
+ * loads and multiplies. Of V's table inner rounds are all counted, and the loop of two stages caps in
+ * one and adds the bias in the other. */
 static double rounds_around(const isa_listing *l, uint32_t last, const uint32_t *spec)
 {
-    for (uint32_t i = l->blocks[last].back; i < last; i++) {
-        if (ends_loop(l, i) && is_innermost(l, i) &&
-            sum_of(l, l->blocks[i].back, i).of[ISA_MULTIPLY_ADDS] >=
-                TILE_ROWS * spec[SPEC_KEYS] * 4)
-            return spec[SPEC_HEAD_DIM] / spec[SPEC_HEAD_CHUNK];
-    }
+    const isa_count loop = sum_of(l, l->blocks[last].back, last);
+
+    if (loop.of[ISA_LOADS] > 0 &&
+        loop.of[ISA_MULTIPLY_ADDS] >= 4 * TILE_ROWS * spec[SPEC_KEYS])
+        return spec[SPEC_HEAD_DIM] / spec[SPEC_HEAD_CHUNK];
     return 1.0;
 }
 

@@ -17,7 +17,8 @@ enum {
     ISA_GLOBAL_BYTES, /* of both */
     ISA_SHARED_LOADS, /* two where an instruction has two addresses; so stores */
     ISA_SHARED_STORES,
-    ISA_SHARED_BYTES,
+    ISA_SHARED_READ, /* bytes */
+    ISA_SHARED_WRITTEN,
     ISA_BARRIERS,
     ISA_COUNTS
 };

@@ -188,7 +188,7 @@ typedef struct derived {
     bool loop;     /* there is a loop over keys */
     bool followed; /* by the way of keys that are all visible */
     double vector; /* instructions a multiply-add */
-    double shared; /* bytes a multiply-add */
+    double shared_read, shared_written; /* bytes a multiply-add */
     double vector_per_byte; /* of global memory; 0: it accesses none */
     double barriers;
     double global; /* bytes an access; 0: none */
@@ -224,7 +224,8 @@ static void read_code(const capture_pipeline *p, const capture_executable *e, de
     count = d->loop ? loop.count : isa_sum_without_loops(&listing);
     if (d->loop) {
         d->vector = count.of[ISA_VECTOR] / loop.multiply_adds;
-        d->shared = count.of[ISA_SHARED_BYTES] / loop.multiply_adds;
+        d->shared_read = count.of[ISA_SHARED_READ] / loop.multiply_adds;
+        d->shared_written = count.of[ISA_SHARED_WRITTEN] / loop.multiply_adds;
     }
     d->barriers = count.of[ISA_BARRIERS];
     if (count.of[ISA_GLOBAL_BYTES] > 0) {
@@ -352,7 +353,8 @@ static void print_derived(const capture_executable *e, const derived *d)
     }
     if (d->loop) {
         put(&line, "%.3f vector instructions a multiply-add", d->vector);
-        put(&line, "%.3f shared bytes a multiply-add", d->shared);
+        put(&line, "%.3f shared bytes read and %.3f written a multiply-add", d->shared_read,
+            d->shared_written);
     }
     put(&line, "%g barriers", d->barriers);
     if (d->vector_per_byte > 0.0)
@@ -506,7 +508,8 @@ static cJSON *executable_json(const arguments *a, const capture *c, const captur
         if (d.loop) {
             cJSON_AddBoolToObject(code, "inner_loops_followed", d.followed);
             cJSON_AddNumberToObject(code, "vector_per_multiply_add", d.vector);
-            cJSON_AddNumberToObject(code, "shared_bytes_per_multiply_add", d.shared);
+            cJSON_AddNumberToObject(code, "shared_bytes_read_per_multiply_add", d.shared_read);
+            cJSON_AddNumberToObject(code, "shared_bytes_written_per_multiply_add", d.shared_written);
         }
         cJSON_AddNumberToObject(code, "barriers", d.barriers);
         put_number(code, "vector_per_global_byte",

@@ -48,8 +48,9 @@ const uint STRIDE = GROUPS < TILE_LANES ? GROUPS : TILE_LANES; // of a lane's ro
 const uint HEAD_CHUNKS = HEAD_DIM / HEAD_CHUNK;
 const uint VALUE_CHUNKS = VALUE_DIM / VALUE_CHUNK;
 const uint PAIRS = VALUE_CHUNK / (2u * TILE_LANES); // channel pairs of a lane in a chunk
-const uint WIDEST = HEAD_CHUNK > VALUE_CHUNK ? HEAD_CHUNK : VALUE_CHUNK;
-const uint PITCH = WIDEST / 4u + 1u;                // of a staged key, in vec4: padded by one
+const uint HEAD_PITCH = HEAD_CHUNK / 4u + 1u; // of a staged row in vec4, padded by one: of K, A and C
+const uint VALUE_PITCH = VALUE_CHUNK / 4u + 1u; // of V and its table
+const uint WIDEST_PITCH = HEAD_PITCH > VALUE_PITCH ? HEAD_PITCH : VALUE_PITCH;
 const uint REDUCE_GROUPS = GROUPS;
 #include "lib/reduce.glsl"
 
@@ -59,9 +60,16 @@ RHUMB_READ_VIEW(v, VIEW_V)
 RHUMB_READ_VIEW(row_scale, VIEW_ROW_SCALE)
 RHUMB_WRITE_VIEW(o, VIEW_O)
 
-shared vec4 staged_q[ROWS * HEAD_CHUNK / 4u];       // Q, in the end O: VALUE_CHUNK <= HEAD_CHUNK
-shared vec4 staged[STEP * PITCH];                   // K, then V
+shared vec4 staged_q[ROWS * HEAD_CHUNK / 4u];
+shared vec4 staged[STEP * WIDEST_PITCH];            // K, then V; in the end O
 shared vec4 weights[STEP * (GROUPS + 1u)];          // P[key][row group], padded
+
+// Whether something has been met so far. Of 16 bytes: some compilers put arrays one after another and
+// read vectors that are not aligned in parts.
+shared uint met[4];
+#define MET_HIDDEN 0u     // a key that a row does not see
+#define MET_NOT_FINITE 1u // an infinity or a NaN in V since then: a weight of 0 does not hide it
+#define MET_NO_ROW 2u     // a distance without a row in a table
 
 Tile tile;
 uint head; // of all rows, with terms
@@ -94,15 +102,16 @@ uint pair_number(uint i, uint lane)
         y[PAIRS - 1u] = vec2(memory[at][2u * (lane & 1u)], memory[at][2u * (lane & 1u) + 1u]);     \
     }
 
-// Lanes along a row that is staged: a power of two that divides its quads of channels. Rows that a
-// lane stages at a time, so that some loads are on their way together: a divisor of all its rows.
-#define LANES_ALONG(WIDTH) (WIDTH % 64u == 0u ? 16u : WIDTH % 32u == 0u ? 8u : 4u)
+// Lanes along a row that is staged: a power of two that divides its quads of channels, and no more than
+// read 128 bytes of f32 together. Rows that a lane stages at a time, so that up to `most` loads are on
+// their way together: a divisor of all its rows.
+#define LANES_ALONG(WIDTH) (WIDTH % 32u == 0u ? 8u : 4u)
 #define ROWS_AT_ONCE(rows, quads, most)                                                            \
-    (quads > 1u ? 1u : rows % 4u != 0u ? 2u - rows % 2u : most)
+    (2u * quads > most ? 1u : 4u * quads > most ? 2u - rows % 2u : rows % 4u == 0u ? 4u : 2u - rows % 2u)
 
 // stage_name(id, first, channel): WIDTH channels of COUNT rows, from `channel` on, to memory from
-// `first` on, up to `most` rows at once. name_row(r): the element of row r; change(r, d, x): of its
-// channels from d on.
+// `first` on, by up to `most` loads at once or one row. name_row(r): the element of row r; change(r, d, x): of its
+// channels from d on. Quads of a row are constants apart, so that one address serves them all.
 #define STAGE_ROWS(name, COUNT, WIDTH, most, memory, row_pitch, change)                            \
     void stage_##name(uint id, uint first, uint channel)                                           \
     {                                                                                              \
@@ -119,18 +128,18 @@ uint pair_number(uint i, uint lane)
                 uint r = (turn + i) * lanes_down + lane_r;                                         \
                 if (COUNT % lanes_down != 0u)                                                      \
                     r = min(r, COUNT - 1u);                                                        \
-                uint at = name##_row(r) + channel + 4u * lane_d;                                   \
+                uint from = ((name##_row(r) + channel) >> 2) + lane_d;                             \
                 [[unroll]] for (uint n = 0u; n < quads; n++)                                       \
-                    x[n * at_once + i] = name##_load4_aligned(at + 4u * n * along);                \
+                    x[n * at_once + i] = name##_load_quad(from + n * along);                       \
             }                                                                                      \
             [[unroll]] for (uint i = 0u; i < at_once; i++) {                                       \
                 uint r = (turn + i) * lanes_down + lane_r;                                         \
                 if (COUNT % lanes_down != 0u && r >= COUNT)                                        \
                     continue;                                                                      \
+                uint to = first + r * row_pitch + lane_d;                                          \
                 [[unroll]] for (uint n = 0u; n < quads; n++) {                                     \
                     uint d = lane_d + n * along;                                                   \
-                    memory[first + r * row_pitch + d] =                                            \
-                        change(r, channel + 4u * d, x[n * at_once + i]);                           \
+                    memory[to + n * along] = change(r, channel + 4u * d, x[n * at_once + i]);      \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \
@@ -227,8 +236,8 @@ vec4 q_changed(uint r, uint d, vec4 x)
 }
 
 STAGE_ROWS(q, ROWS, HEAD_CHUNK, 4u, staged_q, HEAD_CHUNK / 4u, q_changed)
-STAGE_ROWS(k, STEP, HEAD_CHUNK, 4u, staged, PITCH, unchanged)
-STAGE_ROWS(v, STEP, VALUE_CHUNK, 4u, staged, PITCH, unchanged)
+STAGE_ROWS(k, STEP, HEAD_CHUNK, 4u, staged, HEAD_PITCH, unchanged)
+STAGE_ROWS(v, STEP, VALUE_CHUNK, 4u, staged, VALUE_PITCH, unchanged)
 
 // Place of a channel pair's output among a lane's registers. The constant for a single chunk is
 // written out: from chunk * PAIRS some compilers do not see it, and index registers by long chains
@@ -236,20 +245,6 @@ STAGE_ROWS(v, STEP, VALUE_CHUNK, 4u, staged, PITCH, unchanged)
 uint slot_of(uint chunk, uint i, uint r)
 {
     return ((VALUE_CHUNKS == 1u ? 0u : chunk) * PAIRS + i) * TILE_ROWS + r;
-}
-
-void store_o(uint lane, uint first_channel)
-{
-    const uint quads = VALUE_CHUNK / 4u;
-    for (uint i = lane; i < ROWS * quads; i += WORKGROUP) {
-        uint t = tile.first + i / quads;
-        if (t < row_count) {
-            uvec2 place = query_place(tile.b, query_row(t));
-            o_store4_aligned(o_at(place.x, query_head(t), place.y) + first_channel +
-                                 (i % quads) * 4u,
-                             staged_q[i]);
-        }
-    }
 }
 
 // S += the products of the staged channels.
@@ -264,14 +259,14 @@ void add_products(uint group, uint lane, uint lane_slot)
             [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
                 x[r] = staged_q[lane_row(group, r) * (HEAD_CHUNK / 4u) + d + e];
             [[unroll]] for (uint n = 0u; n < DIAGONALS; n++) {
-                uint at = (lane_slot + STRIDE * n) * PITCH + d + e;
+                uint at = (lane_slot + STRIDE * n) * HEAD_PITCH + d + e;
                 if (has_term(TERM_QUERY))
                     a[n] = band[at];
                 if (has_term(TERM_KEY))
                     c[n] = band[KEY_BAND + at];
             }
             [[unroll]] for (uint j = 0u; j < KEYS; j++) {
-                vec4 y = staged[(lane + TILE_LANES * j) * PITCH + d + e];
+                vec4 y = staged[(lane + TILE_LANES * j) * HEAD_PITCH + d + e];
                 [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++) {
                     uint n = j + TILE_ROWS - 1u - r;
                     s[j][r] = add_dot(s[j][r], x[r], y);
@@ -285,10 +280,6 @@ void add_products(uint group, uint lane, uint lane_slot)
     }
 }
 
-// Whether a key has been hidden, and whether an infinity or a NaN has been staged since: a weight of 0
-// does not hide those. Once set they stay.
-shared uint any_hidden;
-shared uint any_not_finite;
 
 // Looks through the staged V. Barriers inside.
 bool find_not_finite(uint id)
@@ -297,14 +288,14 @@ bool find_not_finite(uint id)
     uint most = 0u;
     [[dont_unroll]] for (uint c = id / along; c < STEP; c += WORKGROUP / along) {
         [[unroll]] for (uint d = 0u; d < VALUE_CHUNK / 4u; d += along) {
-            uvec4 bits = floatBitsToUint(staged[c * PITCH + d + id % along]) & 0x7fffffffu;
+            uvec4 bits = floatBitsToUint(staged[c * VALUE_PITCH + d + id % along]) & 0x7fffffffu;
             most = max(most, max(max(bits.x, bits.y), max(bits.z, bits.w)));
         }
     }
     if (most >= 0x7f800000u)
-        any_not_finite = 1u;
+        met[MET_NOT_FINITE] = 1u;
     barrier();
-    return any_not_finite != 0u;
+    return met[MET_NOT_FINITE] != 0u;
 }
 
 // O += P V for the staged keys, in rounds of `at_once`. `select`: by selects, since V has what is not
@@ -312,18 +303,21 @@ bool find_not_finite(uint id)
 // bits in any tile.
 void add_values(uint group, uint lane, uint chunk, uint at_once, bool select)
 {
+    uint weight = group;
+    uint row = 0u;
     [[dont_unroll]] for (uint first = 0u; first < STEP; first += at_once) {
         [[unroll]] for (uint n = 0u; n < at_once; n++) {
-            uint c = first + n;
-            vec4 w = weights[c * (GROUPS + 1u) + group];
+            vec4 w = weights[weight + n * (GROUPS + 1u)];
             vec2 y[PAIRS];
-            LOAD_PAIRS(y, staged, c * PITCH, lane)
+            LOAD_PAIRS(y, staged, row + n * VALUE_PITCH, lane)
             [[unroll]] for (uint i = 0u; i < PAIRS; i++)
                 [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
                     acc[slot_of(chunk, i, r)] =
                         fma(vec2(w[r]), select && w[r] == 0.0 ? vec2(0.0) : y[i],
                             acc[slot_of(chunk, i, r)]);
         }
+        weight += at_once * (GROUPS + 1u);
+        row += at_once * VALUE_PITCH;
     }
 }
 
@@ -332,14 +326,16 @@ void add_values(uint group, uint lane, uint chunk, uint at_once, bool select)
 void add_table_values(uint group, uint lane, uint chunk)
 {
     const uint runs = STEP / STRIDE;
-    uint first = ROWS - 1u - lane_row(group, TILE_ROWS - 1u);
     const uint at_once = TILE_KEYS_AT_ONCE(VALUE_CHUNKS);
+    const uint key = GROUPS + 1u; // weights from one to the next
+    uint row = (ROWS - 1u - lane_row(group, TILE_ROWS - 1u)) * VALUE_PITCH;
+    uint weight = group - (TILE_ROWS - 1u) * STRIDE * key; // of the lane's first row
     [[dont_unroll]] for (uint n = 0u; n < runs + TILE_ROWS - 1u; n++) {
         [[dont_unroll]] for (uint i = 0u; i < STRIDE; i += at_once) {
             vec2 slots[PAIRS * at_once];
             [[unroll]] for (uint e = 0u; e < at_once; e++) {
                 vec2 y[PAIRS];
-                LOAD_PAIRS(y, band, (first + STRIDE * n + i + e) * PITCH, lane)
+                LOAD_PAIRS(y, band, row + e * VALUE_PITCH, lane)
                 [[unroll]] for (uint p = 0u; p < PAIRS; p++)
                     slots[e * PAIRS + p] = y[p];
             }
@@ -348,12 +344,14 @@ void add_table_values(uint group, uint lane, uint chunk)
                 if (run >= runs)
                     continue;
                 [[unroll]] for (uint e = 0u; e < at_once; e++) {
-                    float w = weights[(run * STRIDE + i + e) * (GROUPS + 1u) + group][r];
+                    float w = weights[weight + (r * STRIDE + e) * key][r];
                     [[unroll]] for (uint p = 0u; p < PAIRS; p++)
                         acc[slot_of(chunk, p, r)] =
                             fma(vec2(w), slots[e * PAIRS + p], acc[slot_of(chunk, p, r)]);
                 }
             }
+            row += at_once * VALUE_PITCH;
+            weight += at_once * key;
         }
     }
 }
@@ -371,7 +369,7 @@ vec4 sum_over_lanes(uint group, uint lane, vec4 x)
 
 // O += P (V + V[rho]) for the channels of a chunk, staged here; after the last one the slots of the
 // step at `next` are prepared.
-void add_value_chunk(uint id, uint group, uint lane, int next, uint chunk)
+void add_value_chunk(uint id, uint group, uint lane, int next, uint fresh, uint chunk)
 {
 #ifdef RHUMB_SUBGROUP
     barrier(); // all lanes are done with K; in the shared form the reduction's barrier says so
@@ -379,14 +377,22 @@ void add_value_chunk(uint id, uint group, uint lane, int next, uint chunk)
     if (chunk > 0u)
         barrier();
 #endif
+    vec4 kept = vec4(0.0);
+    if (chunk == VALUE_CHUNKS - 1u && has_difference())
+        kept = kept_difference(id, fresh);
     stage_v(id, 0u, chunk * VALUE_CHUNK);
-    if (has_term(TERM_VALUE))
+    if (has_term(TERM_VALUE)) {
         stage_value_table(id, 0u, chunk * VALUE_CHUNK);
+        clear_value_table(id, 0u);
+    }
     barrier();
-    if (chunk == VALUE_CHUNKS - 1u)
+    if (chunk == VALUE_CHUNKS - 1u) {
         prepare_band(id, next);
+        if (has_difference() && id < BAND)
+            band_difference[id] = kept;
+    }
     bool select = false;
-    if (any_hidden != 0u)
+    if (met[MET_HIDDEN] != 0u)
         select = find_not_finite(id);
     if (select)
         add_values(group, lane, chunk, 1u, true); // rare: little code
@@ -396,42 +402,66 @@ void add_value_chunk(uint id, uint group, uint lane, int next, uint chunk)
         add_table_values(group, lane, chunk);
 }
 
-// O goes through the space of Q, so that it is written in runs of 16 bytes.
-void store_value_chunk(uint id, uint group, uint lane, vec4 norm, uint chunk)
+// O goes through the space of V, STORED of a lane's rows at a time, so that it is written in runs of 16
+// bytes and by little code.
+const uint STORED = STEP / GROUPS >= TILE_ROWS ? TILE_ROWS : STEP / GROUPS >= 2u ? 2u : 1u;
+
+void store_o(uint id, uint group, uint lane, vec4 norm)
 {
-    if (chunk > 0u)
+    const uint quads = VALUE_CHUNK / 4u;
+    const uint passes = TILE_ROWS / STORED;
+    [[dont_unroll]] for (uint turn = 0u; turn < VALUE_CHUNKS * passes; turn++) {
         barrier();
-    [[unroll]] for (uint i = 0u; i < PAIRS; i++)
-        [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
-            set_q_pair(lane_row(group, r) * (VALUE_CHUNK / 2u) + pair_number(i, lane),
-                       norm[r] * acc[slot_of(chunk, i, r)]);
-    barrier();
-    store_o(id, chunk * VALUE_CHUNK);
+        [[unroll]] for (uint now = 0u; now < VALUE_CHUNKS * passes; now++) {
+            if (now != turn) // a constant then: registers are not indexed
+                continue;
+            [[unroll]] for (uint n = 0u; n < STORED; n++) {
+                uint r = now % passes * STORED + n;
+                uint row = (group * STORED + n) * VALUE_PITCH;
+                [[unroll]] for (uint i = 0u; i < PAIRS; i++) {
+                    uint pair = pair_number(i, lane);
+                    vec2 x = norm[r] * acc[slot_of(now / passes, i, r)];
+                    staged[row + pair / 2u][2u * (pair & 1u)] = x.x;
+                    staged[row + pair / 2u][2u * (pair & 1u) + 1u] = x.y;
+                }
+            }
+        }
+        barrier();
+        for (uint i = id; i < GROUPS * STORED * quads; i += WORKGROUP) {
+            uint row = i / quads;
+            uint t = tile.first + lane_row(row / STORED, turn % passes * STORED + row % STORED);
+            if (t < row_count) {
+                uvec2 place = query_place(tile.b, query_row(t));
+                o_store4_aligned(o_at(place.x, query_head(t), place.y) +
+                                     turn / passes * VALUE_CHUNK + (i % quads) * 4u,
+                                 staged[row * VALUE_PITCH + i % quads]);
+            }
+        }
+    }
 }
 
 // A loop over chunks has loops inside, and some compilers then leave it one: its registers would be
 // indexed. More than four chunks are rare.
-#define FOR_EACH_VALUE_CHUNK(DO_CHUNK)                                                             \
-    DO_CHUNK(0u)                                                                                   \
-    if (VALUE_CHUNKS > 1u)                                                                         \
-        DO_CHUNK(1u)                                                                               \
-    if (VALUE_CHUNKS > 2u)                                                                         \
-        DO_CHUNK(2u)                                                                               \
-    if (VALUE_CHUNKS > 3u)                                                                         \
-        DO_CHUNK(3u)                                                                               \
-    for (uint chunk = 4u; chunk < VALUE_CHUNKS; chunk++)                                           \
-        DO_CHUNK(chunk)
-
-#define ADD_VALUE_CHUNK(chunk) add_value_chunk(id, group, lane, next, chunk);
-#define STORE_VALUE_CHUNK(chunk) store_value_chunk(id, group, lane, norm, chunk);
+void add_value_chunks(uint id, uint group, uint lane, int next, uint fresh)
+{
+    add_value_chunk(id, group, lane, next, fresh, 0u);
+    if (VALUE_CHUNKS > 1u)
+        add_value_chunk(id, group, lane, next, fresh, 1u);
+    if (VALUE_CHUNKS > 2u)
+        add_value_chunk(id, group, lane, next, fresh, 2u);
+    if (VALUE_CHUNKS > 3u)
+        add_value_chunk(id, group, lane, next, fresh, 3u);
+    for (uint chunk = 4u; chunk < VALUE_CHUNKS; chunk++)
+        add_value_chunk(id, group, lane, next, fresh, chunk);
+}
 
 void main()
 {
     uint id = gl_LocalInvocationID.x;
     uint group = id / TILE_LANES;
     uint lane = id % TILE_LANES;
-    if (id == 0u)
-        any_hidden = any_not_finite = 0u; // seen by all: each step has barriers before it sets them
+    if (id < 4u)
+        met[id] = 0u; // before a barrier that others set it after
     find_tile(id);
     uint last = min(tile.first + ROWS, row_count);
     uint first_a = 0u;
@@ -465,9 +495,13 @@ void main()
     vec4 row_sum = vec4(0.0); // of this lane's keys
 
     int block = first_block(range, int(STEP));
-    prepare_band(id, block);
-    if (has_band())
+    uint fresh = 0u; // slots from here on are new
+    if (has_band()) {
         barrier();
+        prepare_band(id, block);
+        prepare_difference(id);
+        barrier();
+    }
     last_key = uint(range.end) - 1u;
     while (block < range.end) {
         first_key = uint(block);
@@ -479,13 +513,17 @@ void main()
                 stage_q(id, 0u, chunk * HEAD_CHUNK);
             }
             stage_k(id, 0u, chunk * HEAD_CHUNK);
-            if (has_term(TERM_QUERY))
+            if (has_term(TERM_QUERY)) {
                 stage_query_table(id, 0u, chunk * HEAD_CHUNK);
-            if (has_term(TERM_KEY))
+                clear_query_table(id, 0u);
+            }
+            if (has_term(TERM_KEY)) {
                 stage_key_table(id, KEY_BAND, chunk * HEAD_CHUNK);
+                clear_key_table(id, KEY_BAND);
+            }
             barrier();
             if (has_difference())
-                add_difference(id, chunk * HEAD_CHUNK);
+                add_difference(id, chunk * HEAD_CHUNK, fresh);
             add_products(group, lane, lane_slot);
         }
         if (has_difference())
@@ -521,7 +559,7 @@ void main()
         [[unroll]] for (uint j = 0u; j < KEYS; j++)
             w[j] = exp2(s[j] - new_max);
         if (hides) {
-            any_hidden = 1u;
+            met[MET_HIDDEN] = 1u;
             [[unroll]] for (uint j = 0u; j < KEYS; j++)
                 w[j] = mix(w[j], vec4(0.0), lessThan(s[j], vec4(HIDDEN_BELOW)));
         }
@@ -535,7 +573,8 @@ void main()
                     acc[slot_of(chunk, i, r)] *= shrink[r];
 
         int next = next_block(range, block, int(STEP));
-        FOR_EACH_VALUE_CHUNK(ADD_VALUE_CHUNK)
+        fresh = next - block == int(STEP) ? BAND - STEP : 0u;
+        add_value_chunks(id, group, lane, next, fresh);
         barrier(); // V and the weights are read before the next step stages
         block = next;
     }
@@ -554,5 +593,5 @@ void main()
         }
     }
 
-    FOR_EACH_VALUE_CHUNK(STORE_VALUE_CHUNK)
+    store_o(id, group, lane, norm);
 }

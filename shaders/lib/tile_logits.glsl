@@ -172,7 +172,13 @@ void add_terms(uint group, uint lane, uint lane_slot, int block, int end, RowTer
 {
     if (has_term(TERM_SCALAR) || has_difference()) {
         [[unroll]] for (uint n = 0u; n < DIAGONALS; n++) {
-            float x = band_scalars[lane_slot + STRIDE * n].x;
+            float x = 0.0;
+            if (has_term(TERM_SCALAR))
+                x = band_scalars[lane_slot + STRIDE * n].x;
+            if (has_difference()) {
+                vec4 parts = band_difference[lane_slot + STRIDE * n];
+                x += (parts.x + parts.y) + (parts.z + parts.w);
+            }
             [[unroll]] for (uint j = 0u; j < KEYS; j++)
                 [[unroll]] for (uint r = 0u; r < TILE_ROWS; r++)
                     if (j + TILE_ROWS - 1u - r == n)
