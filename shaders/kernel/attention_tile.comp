@@ -107,11 +107,15 @@ uint pair_number(uint i, uint lane)
 // their way together: a divisor of all its rows.
 #define LANES_ALONG(WIDTH) (WIDTH % 32u == 0u ? 8u : 4u)
 #define ROWS_AT_ONCE(rows, quads, most)                                                            \
-    (2u * quads > most ? 1u : 4u * quads > most ? 2u - rows % 2u : rows % 4u == 0u ? 4u : 2u - rows % 2u)
+    (2u * quads > most    ? 1u                                                                     \
+     : 4u * quads > most  ? 2u - rows % 2u                                                         \
+     : rows % 4u == 0u    ? 4u                                                                     \
+                          : 2u - rows % 2u)
 
 // stage_name(id, first, channel): WIDTH channels of COUNT rows, from `channel` on, to memory from
-// `first` on, by up to `most` loads at once or one row. name_row(r): the element of row r; change(r, d, x): of its
-// channels from d on. Quads of a row are constants apart, so that one address serves them all.
+// `first` on, by up to `most` loads at once or one row. name_row(r): the element of row r;
+// change(r, d, x): of its channels from d on. Quads of a row are constants apart, so that one address
+// serves them all.
 #define STAGE_ROWS(name, COUNT, WIDTH, most, memory, row_pitch, change)                            \
     void stage_##name(uint id, uint first, uint channel)                                           \
     {                                                                                              \

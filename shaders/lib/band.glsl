@@ -38,8 +38,8 @@ RHUMB_READ_VIEW(content_bias, VIEW_CONTENT_BIAS)
 RHUMB_READ_VIEW(position_bias, VIEW_POSITION_BIAS)
 
 shared vec4 band[BAND_VECTORS > 0u ? BAND_VECTORS : 1u];              // A and C, later V
-shared vec4 difference[DIFFERENCES > 0u ? HEAD_DIM / 4u : 1u];         // see add_difference
-shared vec4 band_difference[DIFFERENCES > 0u ? BAND : 1u];
+shared vec4 difference[DIFFERENCES > 0u ? HEAD_DIM / 4u : 1u];        // w - u
+shared vec4 band_difference[DIFFERENCES > 0u ? BAND : 1u];            // its products with rows of A
 shared int band_rows[(TERMS & BAND_TABLES) != 0u ? BAND : 1u];        // of A, r, b and V
 shared int key_band_rows[C_BANDS > 0u ? BAND : 1u];                   // of C
 shared vec2 band_scalars[(TERMS & BAND_SCALARS) != 0u ? BAND : 1u];   // inside the scale; b
@@ -96,7 +96,7 @@ void prepare_band(uint id, int block)
 }
 
 // The row of a slot, or the first one where there is none: then it counts as zeros.
-#define BAND_ROW(name, rows)                                                                      \
+#define BAND_ROW(name, rows)                                                                       \
     uint name##_row(uint slot)                                                                     \
     {                                                                                              \
         int row = rows[slot];                                                                      \
@@ -117,17 +117,17 @@ STAGE_ROWS(key_table, BAND, HEAD_CHUNK, 2u, band, HEAD_PITCH, scaled)
 STAGE_ROWS(value_table, BAND, VALUE_CHUNK, 2u, band, VALUE_PITCH, unchanged)
 
 // Zeros to staged slots without a row, by the lanes that staged them.
-#define CLEAR_ROWS(name, WIDTH, row_pitch, rows)                                                              \
+#define CLEAR_ROWS(name, WIDTH, row_pitch, rows)                                                   \
     void clear_##name(uint id, uint first)                                                         \
     {                                                                                              \
         const uint along = LANES_ALONG(WIDTH);                                                     \
-        if (met[MET_NO_ROW] == 0u)                                                                      \
+        if (met[MET_NO_ROW] == 0u)                                                                 \
             return;                                                                                \
         [[dont_unroll]] for (uint slot = id / along; slot < BAND; slot += WORKGROUP / along) {     \
             if (rows[slot] != NO_ROW)                                                              \
                 continue;                                                                          \
             [[unroll]] for (uint d = 0u; d < WIDTH / 4u; d += along)                               \
-                band[first + slot * row_pitch + d + id % along] = vec4(0.0);                           \
+                band[first + slot * row_pitch + d + id % along] = vec4(0.0);                       \
         }                                                                                          \
     }
 
@@ -137,8 +137,8 @@ CLEAR_ROWS(value_table, VALUE_CHUNK, VALUE_PITCH, band_rows)
 
 // Q is staged with u, but A meets q + w: (q + w) . A = (q + u) . A + (w - u) . A, and the last
 // product is a scalar of the slot. It is summed by four lanes, each of every fourth quad of channels.
-// From step to step slots move on by STEP: only the new ones, from `fresh` on, are multiplied.
-
+// From step to step slots move on by STEP: only the new ones, from `fresh` on, are multiplied. Sums are
+// moved by a lane a slot: BAND <= WORKGROUP.
 bool has_difference()
 {
     return DIFFERENCES > 0u;
