@@ -166,7 +166,7 @@ static uint32_t widest_chunk(uint32_t dim, uint32_t most)
 /* Loops of more than 8 pairs of channels are not unrolled by some compilers, and then the outputs
  * of a lane live in scratch memory. */
 #define TILE_VALUE_CHUNK 128
-#define TILE_CUTS 8 /* of a head, at most */
+#define TILE_CUTS 15 /* of a head, at most */
 #define TILE_MAX_DIM 256 /* more channels of the output than a lane has registers for */
 
 /* Rows of tables follow the diagonals of indices; u joins Q before it is rotated, and segments meet Q
@@ -234,7 +234,7 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
     }
     /* Q is rotated as a whole head, so its channels are not cut then. Many channels a key, or rows of
      * tables for all distances of a step: part of the channels at a time costs less than fewer keys.
-     * Chunks of 16 channels are for heads that have no wider ones. */
+     * Chunks of 16 channels are for heads that have no other but one of 32. */
     const uint32_t cuts = r->has_rotary ? 1 : TILE_CUTS;
     const bool cuts_first =
         r->info.head_dim > 128 || (r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_VALUE));
@@ -244,13 +244,15 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
         const uint32_t chunk = r->info.head_dim / parts;
         struct tile t = {
             .workgroup = forms[form].workgroup, .keys = forms[form].keys, .subgroup = subgroup};
-        if (r->info.head_dim % (16 * parts) || (parts > 1 && chunk < 32 && r->info.head_dim % 32 == 0))
+        if (r->info.head_dim % (16 * parts) ||
+            (chunk == 16 && r->info.head_dim > 32 && r->info.head_dim % 32 == 0))
             continue;
         t.head_chunk = chunk;
         for (uint32_t most = TILE_VALUE_CHUNK; most >= 16; most = t.value_chunk - 1) {
             t.value_chunk = widest_chunk(r->info.value_dim, most);
             t.shared_bytes = tile_bytes(&t, r);
-            if (t.shared_bytes <= l->max_shared_bytes || t.value_chunk <= 32)
+            if (t.shared_bytes <= l->max_shared_bytes ||
+                (t.value_chunk <= 32 && r->info.value_dim > 32))
                 break;
         }
         smallest = rhumb_min_u32(smallest, t.shared_bytes);

@@ -55,6 +55,8 @@ static const relative_shape large[] = {
     /* four chunks of channels, and thirteen */
     {.family = RELATIVE_SHAW_MIRRORED, TILE, .heads = 2, .q_rows = 35, .k_rows = 41,
      .head_dim = 256, .poison = true, .causal = true},
+    /* eleven of Q, K and A, since 16 channels are all that divides such a head */
+    {.family = RELATIVE_XL_LEARNED, TILE, .heads = 1, .q_rows = 35, .k_rows = 41, .head_dim = 176},
     {.family = RELATIVE_PLAIN, TILE, .heads = 1, .q_rows = 35, .k_rows = 41, .head_dim = 208,
      .around = {.lse = true, .mask = SHAPE_MASKED | 15}, .poison = true},
 };

@@ -95,9 +95,10 @@ void FN(rotate)(uint b, uint first_head, uint head_count, uint l, uint to_row, R
     }
     // Places in units of four elements, found once. Only pairs side by side may be two, not four.
     bool has_y = PAIRING != PAIRING_INTERLEAVED || to.y_count > 0u;
+    uint y_at = has_y ? from.y_at : from.x_at; // of what is read: nothing lies behind the row
     uint in_row = IN(quad_at)(b, first_head, l);
     uint in_x = in_row + from.x_at;
-    uint in_y = in_row + (has_y ? from.y_at : from.x_at);
+    uint in_y = in_row + y_at;
     uint in_step = IN(between_heads)() / 4u;
     uint out_row = OUT(quad_at)(b, first_head, to_row);
     uint out_x = out_row + to.x_at;
@@ -111,7 +112,7 @@ void FN(rotate)(uint b, uint first_head, uint head_count, uint l, uint to_row, R
         in_x += step;
         in_y += step;
         x[i] = FN(normed)(IN(load_quad)(in_x), h, i, 4u * from.x_at, 4u);
-        y[i] = FN(normed)(IN(load_quad)(in_y), h, i, 4u * from.y_at, 4u);
+        y[i] = FN(normed)(IN(load_quad)(in_y), h, i, 4u * y_at, 4u);
     }
     [[unroll]] for (uint i = 0u; i < HEADS; i++) {
         if (i == 0u || i < head_count) {
