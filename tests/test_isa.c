@@ -33,10 +33,8 @@ typedef union scheme_struct {
 #define FEWEST_A_BARRIER 256      /* multiply-adds of an invocation */
 /* Vector instructions a pair for its angle, with those that find its frequency. */
 #define MOST_ANGLE 35
-/* And a byte that is rotated. The bar is 1 in f32; GCN shifts and adds in two instructions, and moves
- * constants into registers. In f16 results are rounded by integers. */
+/* And a byte that is rotated. In f16 results are rounded by integers. */
 #define MOST_ROTATE 1.0
-#define MOST_ROTATE_GCN 1.04
 #define MOST_ROTATE_F16 6.55
 
 static const struct loop_row {
@@ -282,9 +280,7 @@ static void expect_rotate(const char *family, rhumb_context *context)
               "%s: %.1f vector instructions a pair", family, vector);
     for (int half = 0; half < 2; half++) {
         const double bytes = channels * (half ? 2 : 4) * 2;
-        const double most = half             ? MOST_ROTATE_F16
-                            : is_gcn(family) ? MOST_ROTATE_GCN
-                                             : MOST_ROTATE;
+        const double most = half ? MOST_ROTATE_F16 : MOST_ROTATE;
         p = compile_rotate(context, half ? RHUMB_F16 : RHUMB_F32, VIEW(Q) | VIEW(Q_OUT));
         cr_assert(p != NULL && isa_read(p->executables[0].code, &listing));
         count = isa_sum_without_loops(&listing);

@@ -58,6 +58,10 @@ static const rotate_shape table[] = {
     {HALF, .heads = 2, .rows = 9, .head_dim = 64, .inverse = true, .position_first = 99},
     {INTERLEAVED, F16, .heads = 2, .rows = 9, .head_dim = 64, .inverse = true,
      .positions = SHAPE_JUMPS},
+    {HALF, .heads = 5, .rows = 9, .head_dim = 96, .rotary_dim = 48, .rotary_offset = 12,
+     .inverse = true, .position_first = 99},
+    {HALF, .heads = 2, .rows = 9, .head_dim = 31, .rotary_dim = 6, .rotary_offset = 7,
+     .inverse = true, .in_place = true, .position_first = 99},
     /* 16-bit storage */
     {HALF, F16, .batch = 2, .heads = 6, .kv_heads = 3, .rows = 9, .head_dim = 64},
     {INTERLEAVED, F16, .batch = 2, .heads = 6, .kv_heads = 3, .rows = 9, .head_dim = 64},

@@ -205,6 +205,24 @@ static isa_count sum_by(const isa_listing *l, uint32_t first, uint32_t last, con
     return sum;
 }
 
+/* Of two ways from a block to a later one the one with fewer vector instructions is left out. */
+static void leave_out_ways(const isa_listing *l, uint32_t first, uint32_t last, times *t)
+{
+    for (uint32_t i = last; i-- > first;) {
+        const uint32_t other = l->blocks[i].ahead, end = l->blocks[other - 1].ahead;
+        double vector[2] = {0.0, 0.0};
+
+        if (other <= i + 1 || other > last || !l->blocks[other - 1].jumps || end > last)
+            continue;
+        for (uint32_t n = i + 1; n < end; n++)
+            vector[n >= other] += t->of[n] * l->blocks[n].count.of[ISA_VECTOR];
+        if (vector[0] < vector[1])
+            set_times(t, i + 1, other - 1, 0.0);
+        else
+            set_times(t, other, end - 1, 0.0);
+    }
+}
+
 isa_count isa_sum_without_loops(const isa_listing *l)
 {
     static times t;
@@ -213,6 +231,7 @@ isa_count isa_sum_without_loops(const isa_listing *l)
     for (uint32_t i = 0; i < l->count; i++)
         if (ends_loop(l, i))
             leave_out(l, 0, l->count - 1, l->blocks[i].back, i, &t);
+    leave_out_ways(l, 0, l->count - 1, &t);
     return sum_by(l, 0, l->count - 1, &t);
 }
 
@@ -358,24 +377,6 @@ static double rounds_around(const isa_listing *l, uint32_t last, const uint32_t 
         loop.of[ISA_MULTIPLY_ADDS] >= 4 * TILE_ROWS * spec[SPEC_KEYS])
         return spec[SPEC_HEAD_DIM] / spec[SPEC_HEAD_CHUNK];
     return 1.0;
-}
-
-/* Of two ways from a block to a later one the one with fewer vector instructions is left out. */
-static void leave_out_ways(const isa_listing *l, uint32_t first, uint32_t last, times *t)
-{
-    for (uint32_t i = last; i-- > first;) {
-        const uint32_t other = l->blocks[i].ahead, end = l->blocks[other - 1].ahead;
-        double vector[2] = {0.0, 0.0};
-
-        if (other <= i + 1 || other > last || !l->blocks[other - 1].jumps || end > last)
-            continue;
-        for (uint32_t n = i + 1; n < end; n++)
-            vector[n >= other] += t->of[n] * l->blocks[n].count.of[ISA_VECTOR];
-        if (vector[0] < vector[1])
-            set_times(t, i + 1, other - 1, 0.0);
-        else
-            set_times(t, other, end - 1, 0.0);
-    }
 }
 
 static bool count_tile(const isa_listing *l, uint32_t first, uint32_t last, const uint32_t *spec,

@@ -72,18 +72,25 @@ struct Run {
     uint y_at, y_count;
 };
 
+// To turn halves by minus the angle is to turn them with their roles exchanged.
+bool exchanges()
+{
+    return PAIRING == PAIRING_HALF && (push.flags & FLAG_INVERSE) != 0u;
+}
+
 Run run_of(uint segment, uint pairs, uint part, bool halves)
 {
     uint n = min(uint(ROTATE_PAIRS), pairs - part * ROTATE_PAIRS);
     if (ALIGNED != 0u) {
-        uint window = constants.rotary_offset / 4u + segment * (pairs / 2u);
-        uint x_at = window + (halves ? part : 2u * part);
-        return Run(x_at, 4u, x_at + (halves ? pairs / 4u : 1u), halves || n > 2u ? 4u : 0u);
+        uint window = constants.rotary_offset / 4u + (exchanges() ? pairs / 4u : 0u);
+        uint between = !halves ? 1u : exchanges() ? 0u - pairs / 4u : pairs / 4u;
+        uint x_at = window + segment * (pairs / 2u) + (halves ? part : 2u * part);
+        return Run(x_at, 4u, x_at + between, halves || n > 2u ? 4u : 0u);
     }
     uint window = constants.rotary_offset + segment * 2u * pairs;
     if (halves) {
         uint x_at = window + part * ROTATE_PAIRS;
-        return Run(x_at, n, x_at + pairs, n);
+        return exchanges() ? Run(x_at + pairs, n, x_at, n) : Run(x_at, n, x_at + pairs, n);
     }
     uint x_at = window + 2u * part * ROTATE_PAIRS;
     uint x_count = min(2u * n, 4u);
@@ -224,7 +231,8 @@ bool has_norm(bool is_k)
 // One distance for all rows: the row's index, which is added to an offset, is taken off.
 int offset_of(Place p)
 {
-    return (push.flags & FLAG_SHIFT) != 0u ? p.q_offset - int(p.l) : p.q_offset;
+    uint off = (push.flags & FLAG_SHIFT) != 0u ? ~0u : 0u;
+    return p.q_offset - int(p.l & off);
 }
 
 // Cosine and sine of a pair; of the first head where each has angles of its own.
@@ -291,7 +299,8 @@ void do_part(Place p, uint part)
             s[i] = cs.y;
         }
     }
-    s = (push.flags & FLAG_INVERSE) != 0u ? -s : s;
+    if (PAIRING != PAIRING_HALF)
+        s = (push.flags & FLAG_INVERSE) != 0u ? -s : s;
     Run from = run_of(segment, pairs, part, PAIRING == PAIRING_HALF);
     Run to = run_of(segment, pairs, part, PAIRING != PAIRING_INTERLEAVED);
     if (p.is_k)

@@ -111,8 +111,8 @@ void FN(rotate)(uint b, uint first_head, uint head_count, uint l, uint to_row, R
         uint step = i > 0u && i < head_count ? in_step : 0u; // the last head again where there is none
         in_x += step;
         in_y += step;
-        x[i] = FN(normed)(IN(load_quad)(in_x), h, i, 4u * from.x_at, 4u);
         y[i] = FN(normed)(IN(load_quad)(in_y), h, i, 4u * y_at, 4u);
+        x[i] = FN(normed)(IN(load_quad)(in_x), h, i, 4u * from.x_at, 4u);
     }
     [[unroll]] for (uint i = 0u; i < HEADS; i++) {
         if (i == 0u || i < head_count) {
