@@ -234,7 +234,8 @@ static bool choose_tile(const rhumb_context *context, const rhumb_resolved *r, s
     }
     /* Q is rotated as a whole head, so its channels are not cut then. Many channels a key, or rows of
      * tables for all distances of a step: part of the channels at a time costs less than fewer keys.
-     * Chunks of 16 channels are for heads that have no other but one of 32. */
+     * Heads from 64 on that 32 divides have chunks of 32 or more, since each costs barriers and
+     * addresses. V has the widest chunk that fits, of 32 or more where it has more channels. */
     const uint32_t cuts = r->has_rotary ? 1 : TILE_CUTS;
     const bool cuts_first =
         r->info.head_dim > 128 || (r->terms.mask & (TERM_QUERY | TERM_KEY | TERM_VALUE));

@@ -29,13 +29,13 @@ typedef union scheme_struct {
 #define MOST_VECTOR_OF_TABLE 1.35 /* with a term that has a table, everywhere */
 #define MOST_SHARED 1.9           /* bytes read a multiply-add */
 #define MOST_SHARED_256 3.4       /* where the head has 256 channels */
-#define MOST_STAGED 0.23          /* bytes written: what holds now */
+#define MOST_STAGED 0.18          /* bytes written: what holds now */
 #define FEWEST_A_BARRIER 256      /* multiply-adds of an invocation */
 /* Vector instructions a pair for its angle, with those that find its frequency. */
 #define MOST_ANGLE 35
 /* And a byte that is rotated. In f16 results are rounded by integers. */
 #define MOST_ROTATE 1.0
-#define MOST_ROTATE_F16 6.55
+#define MOST_ROTATE_F16 6.5
 
 static const struct loop_row {
     const char *name;

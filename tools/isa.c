@@ -310,7 +310,8 @@ static bool stages(const isa_count *loop)
            loop->of[ISA_MULTIPLY_ADDS] <= 4 * loop->of[ISA_LOADS];
 }
 
-static bool caps(const isa_count *loop)
+/* Caps logits, or zeroes what is staged for distances without a row. */
+static bool caps_or_clears(const isa_count *loop)
 {
     return loop->of[ISA_SHARED_STORES] > 0 && loop->of[ISA_SHARED_LOADS] > 0 &&
            loop->of[ISA_LOADS] == 0;
@@ -327,7 +328,7 @@ static double rounds_of(const isa_count *loop, const uint32_t *spec)
     if (fused > 0 && loop->of[ISA_SHARED_STORES] == 1 && loop->of[ISA_SHARED_LOADS] >= 3)
         return ceil(4.0 * TILE_LANES * keys / spec[SPEC_WORKGROUP]) * spec[SPEC_HEAD_DIM] /
                spec[SPEC_HEAD_CHUNK]; /* (w - u) . A of new slots, by four lanes each */
-    if (caps(loop))
+    if (caps_or_clears(loop))
         return 0.0;
     if (fused == 0 && loop->of[ISA_LOADS] == 0 && loop->of[ISA_SHARED_LOADS] > 0)
         return 0.0; /* looks for what is not finite in V, where keys are hidden */
@@ -405,7 +406,7 @@ static bool count_tile(const isa_listing *l, uint32_t first, uint32_t last, cons
             return false;
         if (stages(&loop))
             set_times(&t, start, i, staged.quads[staged.next++] / loop.of[ISA_LOADS]);
-        else if (parts > 1 && !caps(&loop))
+        else if (parts > 1 && !caps_or_clears(&loop))
             set_value_rows(l, start, i, spec, &t);
         else if (rounds_of(&loop, spec) == 0.0)
             leave_out(l, first, last, start, i, &t);

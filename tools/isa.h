@@ -57,7 +57,8 @@ isa_count isa_longest_block(const isa_listing *listing);
  * `multiply_adds` are those that attention needs.
  *
  * Of the tile form, whose specialisation constants are `spec` (by id), `count` follows the way that
- * blocks of keys take which are all visible, finite and without a cap; blocks of inner loops count
+ * blocks of keys take which are all visible, finite, without a cap and at distances that all have rows
+ * in the tables; blocks of inner loops count
  * as often as they run, and of two ways that exclude each other the one with more vector
  * instructions counts. Of all other kernels (`spec` NULL) it has every block once, and
  * `multiply_adds` is what the code has. False: there is no such loop, or the inner loops of the tile

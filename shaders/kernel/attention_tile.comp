@@ -284,7 +284,6 @@ void add_products(uint group, uint lane, uint lane_slot)
     }
 }
 
-
 // Looks through the staged V. Barriers inside.
 bool find_not_finite(uint id)
 {

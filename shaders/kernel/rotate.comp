@@ -283,7 +283,7 @@ void do_part(Place p, uint part)
         [[unroll]] for (uint i = 0u; i < ROTATE_PAIRS; i += 2u) {
             uint further = min(i / 2u, last);
             uint at = 2u * (two_pairs + further);
-            uvec4 two = constants.turns[constants.turns_first + two_pairs + further];
+            uvec4 two = turns_of_two(two_pairs, further);
             vec2 a = rotary_cos_sin_by(two.xy, rotary_position(p.b, p.l, offset, at), at, p.is_k);
             vec2 b = rotary_cos_sin_by(two.zw, rotary_position(p.b, p.l, offset, at + 1u), at + 1u,
                                        p.is_k);

@@ -94,14 +94,14 @@ vec2 rotary_cos_sin_by(uvec2 turns, int p, uint pair, bool of_keys)
     return cos_sin_of_phase(phase, magnitude);
 }
 
-// Turns of a pair with an even number, and of the next.
-uvec4 turns_of_two(uint pair)
+// Turns of pairs 2 n + 2 i and 2 n + 2 i + 1. A constant i costs no address of its own.
+uvec4 turns_of_two(uint n, uint i)
 {
-    return constants.turns[constants.turns_first + (pair >> 1)];
+    return constants.turns[constants.turns_first + n + i];
 }
 
 vec2 rotary_cos_sin(int p, uint pair, bool of_keys)
 {
-    uvec4 two = turns_of_two(pair);
+    uvec4 two = turns_of_two(pair >> 1, 0u);
     return rotary_cos_sin_by((pair & 1u) != 0u ? two.zw : two.xy, p, pair, of_keys);
 }
